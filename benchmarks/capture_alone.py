@@ -315,7 +315,7 @@ def files_of(folder: Path, way: Way) -> tuple[dict[str, str], list[str]]:
 
 def traces_of(folder: Path) -> tuple[list[Trace], list[str]]:
     """The captures in the output folder, and what is wrong with its files."""
-    found: list[Trace] = []
+    traces: list[Trace] = []
     wrong: list[str] = []
     known = (".meta.json", ".json", ".json.gz", ".txt", ".averages.json")
     top = folder / "traces"
@@ -331,14 +331,14 @@ def traces_of(folder: Path) -> tuple[list[Trace], list[str]]:
         try:
             claimed = json.loads(meta.read_text()).get("steps", "no")
             path = next(p for end in (".json", ".json.gz") if (p := Path(stem + end)).exists())
-            found.append(Trace(path, claimed, len(steps_of(path))))
+            traces.append(Trace(path, claimed, len(steps_of(path))))
             if not Path(stem + ".txt").read_text().strip():
                 wrong.append("the table is empty")
         except (ValueError, KeyError, OSError, StopIteration) as error:
             wrong.append(f"the capture of {meta.name} is not whole: {type(error).__name__}: {error}")
-    whole = {trace.path for trace in found}
+    whole = {trace.path for trace in traces}
     alone = [p for p in top.rglob("*.json*") if not p.name.endswith((".meta.json", ".averages.json"))]
-    return found, wrong + [f"{path.name} has no .meta.json" for path in alone if path not in whole]
+    return traces, wrong + [f"{path.name} has no .meta.json" for path in alone if path not in whole]
 
 
 VARYING = [

@@ -217,9 +217,9 @@ def test_idle_time_between_two_nodes_is_no_launch(tmp_path: Path) -> None:
 
 def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
     trace = annotated(tmp_path)
-    found = find_launches(trace)
-    assert found.delay[found.first].tolist() == [20_000] * 2
-    assert found.median_delay == 20_000
+    launches = find_launches(trace)
+    assert launches.delay[launches.first].tolist() == [20_000] * 2
+    assert launches.median_delay == 20_000
     # A part of the trace that the first node lies outside of.
     some = find_launches(trace, range_scope(55_000, 100_000))
     assert (some.first.any(), some.median_delay, some.cost.tolist()) == (False, None, [1_500] * 2)

@@ -25,18 +25,18 @@ SYNC = "cudaDeviceSynchronize"
 def steps(late: float = 0, *, kernels: bool = True, pageable: bool = False) -> list[Event]:
     """Four steps of ten kernels of 20 us, each with a copy; then a wait for all. `late`: what the device's
     clock is off by, us."""
-    found: list[Event] = []
+    events: list[Event] = []
     for n in range(4):
-        found += [step(n, 1000 * n, 990), cpu("aten::mm", 1000 * n + 10, 900)]
+        events += [step(n, 1000 * n, 990), cpu("aten::mm", 1000 * n + 10, 900)]
         for i in range(10):
             at = 1000 * n + 90 * i + 20
-            found.append(launch(at, 100 * n + i))
-            found += [kernel(at + 8 + late, 20, 100 * n + i)] if kernels else []
+            events.append(launch(at, 100 * n + i))
+            events += [kernel(at + 8 + late, 20, 100 * n + i)] if kernels else []
         way = "DtoH (Device -> Pageable)" if pageable else "HtoD (Pinned -> Device)"
-        found.append(launch(1000 * n + 950, 100 * n + 50, 30, "cudaMemcpyAsync"))
-        found.append(memcpy(1000 * n + 958 + late, 5, 100 * n + 50, way))
+        events.append(launch(1000 * n + 950, 100 * n + 50, 30, "cudaMemcpyAsync"))
+        events.append(memcpy(1000 * n + 958 + late, 5, 100 * n + 50, way))
     wait = [] if pageable else [cpu(SYNC, 3992, 20, "cuda_runtime", correlation=999)]
-    return found + wait
+    return events + wait
 
 
 @pytest.mark.parametrize("pageable", [False, True])

@@ -365,13 +365,13 @@ def test_launches(tmp_path: Path) -> None:
     graph = [launch(100, 5, 9, "cudaGraphLaunch"), kernel(120, 2, 5), kernel(123, 2, 5), kernel(126, 8, 5)]
     events = [launch(0, 1), kernel(20, 3, 1), launch(50, 2), kernel(40, 4, 2), kernel(70, 5, 3), *graph]
     trace = trace_of(tmp_path, *events)
-    found = find_launches(trace)
-    assert [trace.name_of(int(i)) for i in found.event] == ["k1", "k2", "k5", "k5", "k5"]
-    assert found.delay.tolist() == [20_000, -10_000, 20_000, 23_000, 26_000]
-    assert found.first.tolist() == [True, True, True, False, False]
-    assert found.cost.tolist() == [4_000, 4_000, 3_000, 3_000, 3_000]
-    assert (found.unlinked, found.median_delay) == (1, 20_000)
-    short = short_kernels(trace, found)
+    launches = find_launches(trace)
+    assert [trace.name_of(int(i)) for i in launches.event] == ["k1", "k2", "k5", "k5", "k5"]
+    assert launches.delay.tolist() == [20_000, -10_000, 20_000, 23_000, 26_000]
+    assert launches.first.tolist() == [True, True, True, False, False]
+    assert launches.cost.tolist() == [4_000, 4_000, 3_000, 3_000, 3_000]
+    assert (launches.unlinked, launches.median_delay) == (1, 20_000)
+    short = short_kernels(trace, launches)
     # As long as its launch is not shorter, nor what shares its launch with others.
     assert (short.events, short.of, short.names) == (1, 5, ("k1",))
     assert (short.count.tolist(), short.device_time.tolist(), short.launch_time.tolist()) == (
@@ -383,8 +383,8 @@ def test_launches(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("start", "delay", "ahead"), [(49, None, 1_000), (50, 0, 0), (51, 1_000, 0)])
 def test_a_delay_below_zero_is_not_known(tmp_path: Path, start: float, delay: int | None, ahead: int) -> None:
-    found = find_launches(trace_of(tmp_path, launch(50, 1), kernel(start, 5, 1)))
-    assert (found.median_delay, found.ahead) == (delay, ahead)
+    launches = find_launches(trace_of(tmp_path, launch(50, 1), kernel(start, 5, 1)))
+    assert (launches.median_delay, launches.ahead) == (delay, ahead)
 
 
 def test_what_nothing_hides(tmp_path: Path) -> None:

@@ -22,15 +22,15 @@ LLAMA = Path(__file__).resolve().parent.parent / "data" / "llama_train.json.gz"
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
     """What would be served, until Ctrl+C."""
-    found: list[Server] = []
+    servers: list[Server] = []
 
     def run(self: Server, listening: Callable[[], object]) -> int:
-        found.append(self)
+        servers.append(self)
         listening()
         return signal.SIGINT
 
     monkeypatch.setattr(Server, "run", run)
-    return found
+    return servers
 
 
 def run(*words: str) -> Result:

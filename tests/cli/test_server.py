@@ -59,9 +59,9 @@ class Served:
             )
         assert self.process.stdout is not None
         self.said = self.process.stdout.readline()
-        found = re.search(r"http://\S+", self.said)
-        assert found, self.errors.read_text()
-        self.address = found[0]
+        match = re.search(r"http://\S+", self.said)
+        assert match, self.errors.read_text()
+        self.address = match[0]
 
     @property
     def below(self) -> set[int]:
@@ -510,9 +510,9 @@ async def test_a_viewer_has_a_bound_of_memory(shared: Served) -> None:
     async with shared.viewer():
         (pid,) = shared.below
         limits = Path(f"/proc/{pid}/limits").read_text()
-    found = re.search(r"Max data size +(\d+)", limits)
-    assert found, limits
-    assert threads.MARGIN < int(found[1]) < threads.MARGIN + (400 << 20)
+    match = re.search(r"Max data size +(\d+)", limits)
+    assert match, limits
+    assert threads.MARGIN < int(match[1]) < threads.MARGIN + (400 << 20)
 
 
 @LINUX

@@ -159,8 +159,8 @@ def test_what_an_op_launches_by_another_one_within_it_belongs_to_it(tmp_path):
     a = program(("relu2", "p"), ("outer", ("evaluate", ("backward", ("norm", "old")))))
     b = program(("outer", ("evaluate", ("backward", ("norm", ("zeros", "q"), "new")))))
     for one, other, turned in ((a, b, False), (b, a, True)):
-        found = both(tmp_path, one, other).explanations
-        told = sorted(names(e)[::-1] if turned else names(e) for e in found)
+        explanations = both(tmp_path, one, other).explanations
+        told = sorted(names(e)[::-1] if turned else names(e) for e in explanations)
         assert told == [(("old",), ("q", "new")), (("p",), ())]
 
 
@@ -186,11 +186,13 @@ def test_many_ops_that_run_other_kernels_are_one_sentence(tmp_path, many, apart)
     b = program(*[(f"f{k}", f"b{k}") for k in range(many)])
     for event in b.events:
         event["dur"] += 5 * (event["name"] == "b1")
-    found = both(tmp_path, a, b).explanations
+    explanations = both(tmp_path, a, b).explanations
     if apart:
-        assert {one.text.partition(":")[0] for one in found} == {f"a{k} became b{k}" for k in range(many)}
+        assert {one.text.partition(":")[0] for one in explanations} == {
+            f"a{k} became b{k}" for k in range(many)
+        }
     else:
-        (one,) = found
+        (one,) = explanations
         start = f"The same ops run on other kernels or other sizes, {many} times per step: "
         assert one.text.startswith(f"{start}50.0 µs → 55.0 µs on the GPU, ")
         assert one.text.endswith(". Most of it: a1 became b1: 10.0 µs → 15.0 µs.")

@@ -14,15 +14,15 @@ STEP = 3_000
 
 def steps(load: float, calls: int) -> list[Event]:
     """Four steps of 3 ms: the data is loaded by so many calls, then 20 ops launch a kernel each."""
-    found: list[Event] = []
+    events: list[Event] = []
     for number in range(4):
         now = number * STEP
-        found += [step(number, now, STEP), cpu(NEXT, now, load, "user_annotation")]
-        found += [cpu("aten::roll", now + k * load / calls, load / calls / 2) for k in range(calls)]
+        events += [step(number, now, STEP), cpu(NEXT, now, load, "user_annotation")]
+        events += [cpu("aten::roll", now + k * load / calls, load / calls / 2) for k in range(calls)]
         for k in range(20):
             at, number_ = now + load + 30 * k, 20 * number + k + 1
-            found += [cpu(f"aten::op{k}", at, 20), launch(at + 1, number_), kernel(at + 15, 1, number_)]
-    return found
+            events += [cpu(f"aten::op{k}", at, 20), launch(at + 1, number_), kernel(at + 15, 1, number_)]
+    return events
 
 
 def test_loading_and_what_it_calls_are_one_difference(tmp_path: Path):

@@ -17,16 +17,16 @@ from tracetui.compare.metrics import _metric
 
 def steps(speed: float = 1, odd: float = 1) -> list[Event]:
     """Four steps of 60 ops of 20 us, 2 us apart; all take `speed` times as long, ten of them `odd` times."""
-    found: list[Event] = []
+    events: list[Event] = []
     now = 0.0
     for number in range(4):
         begin = now
         for k in range(60):
             length = 20 * (odd if k < 10 else speed)
-            found.append(cpu(f"aten::op{k}", now, length, **{"Input Dims": [[8]]}))
+            events.append(cpu(f"aten::op{k}", now, length, **{"Input Dims": [[8]]}))
             now += length + 2 * speed
-        found.append(step(number, begin, now - begin))
-    return found
+        events.append(step(number, begin, now - begin))
+    return events
 
 
 def test_calls_that_changed_by_themselves_are_not_the_machine(tmp_path: Path):
@@ -76,10 +76,10 @@ def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path: Path):
     """Calls of one name for many parameters come in another order: none is larger."""
 
     def steps_of(sizes: list[int]) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
         for n, size in enumerate(sizes * 4):
-            found.append(cpu("AccumulateGrad", 25 * n, 20, **{"Input Dims": [[size, 8]]}))
-        return found + [step(k, 25 * len(sizes) * k, 25 * len(sizes) - 1) for k in range(4)]
+            events.append(cpu("AccumulateGrad", 25 * n, 20, **{"Input Dims": [[size, 8]]}))
+        return events + [step(k, 25 * len(sizes) * k, 25 * len(sizes) - 1) for k in range(4)]
 
     found = comparison(tmp_path, steps_of([8, 8, 64, 8, 64]), steps_of([64, 8, 8, 64, 8]))
     assert not found.explanations
@@ -175,17 +175,17 @@ def test_what_every_step_has_much_more_of_is_no_noise():
 
 def few(ops: list[tuple[float, float]], compiled: bool = False) -> list[Event]:
     """Steps of two ops that take so many us; perhaps in a compiled region."""
-    found: list[Event] = []
+    events: list[Event] = []
     now = 0.0
     for number, (mm, add) in enumerate(ops):
         begin, at = now, now + 30 * compiled
         if compiled:
-            found.append(cpu("Torch-Compiled Region: 0/0", begin, mm + add + 50))
-        found += [cpu("aten::mm", at, mm), cpu("aten::add", at + mm, add)]
+            events.append(cpu("Torch-Compiled Region: 0/0", begin, mm + add + 50))
+        events += [cpu("aten::mm", at, mm), cpu("aten::add", at + mm, add)]
         now += mm + add + 50
-        found += [step(number, begin, now - begin)]
+        events += [step(number, begin, now - begin)]
         now += 1
-    return found
+    return events
 
 
 USUAL, LONGER = [(900, 730), (1320, 1130), (1310, 1120)], [(910, 600), (2390, 1150), (2010, 1470)]
@@ -211,17 +211,17 @@ def test_what_is_told_already_is_not_told_twice(tmp_path: Path):
 
 def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path: Path):
     def steps_with(speed: float, length: float, rows: int) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
         now = 0.0
         for number in range(4):
             begin = now
             for k in range(120):
-                found.append(cpu(f"aten::op{k}", now, 20 * speed, **{"Input Dims": [[4]]}))
+                events.append(cpu(f"aten::op{k}", now, 20 * speed, **{"Input Dims": [[4]]}))
                 now += 20 * speed
-            found.append(cpu("aten::mm", now, length, **{"Input Dims": [[rows, 8]]}))
+            events.append(cpu("aten::mm", now, length, **{"Input Dims": [[rows, 8]]}))
             now += length
-            found.append(step(number, begin, now - begin))
-        return found
+            events.append(step(number, begin, now - begin))
+        return events
 
     found = comparison(tmp_path, steps_with(1, 200, 16), steps_with(1.25, 1250, 64))
     told = {one.kind: one for one in found.explanations}
@@ -234,17 +234,17 @@ def test_ops_that_launch_work_take_as_long_for_any_size(tmp_path: Path):
     """So a slower machine is seen in those on larger inputs, too: here in most."""
 
     def steps_with(speed: float, rows: int) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
         for n in range(120):
             number, at = n // 40, n * 100 * speed
             shapes = [[rows if n % 4 else 8, 32]]
-            found.append(cpu(f"aten::op{n % 40}", at, 80 * speed, **{"Input Dims": shapes}))
-            found.append(launch(at + 10, n + 1, 5 * speed))
-            found.append(kernel(at + 50, 2 * rows / 8, n + 1, name=f"k{n % 40}"))
-            found[-1]["args"]["grid"] = [shapes[0][0], 1, 1]
+            events.append(cpu(f"aten::op{n % 40}", at, 80 * speed, **{"Input Dims": shapes}))
+            events.append(launch(at + 10, n + 1, 5 * speed))
+            events.append(kernel(at + 50, 2 * rows / 8, n + 1, name=f"k{n % 40}"))
+            events[-1]["args"]["grid"] = [shapes[0][0], 1, 1]
             if n % 40 == 0:
-                found.append(step(number, at, 4000 * speed))
-        return found
+                events.append(step(number, at, 4000 * speed))
+        return events
 
     found = comparison(tmp_path, steps_with(1, 8), steps_with(1.5, 16))
     assert found.machine.calls == 240
@@ -282,15 +282,15 @@ def test_what_a_graph_launched_did_not_become_what_a_call_launched(tmp_path: Pat
 def eight(speed: float, between: float = 2, names: str = "abcdefgh", last: str = "") -> list[Event]:
     """Four steps of eight ops of 20 us, which take `speed` times as long, and `between` us after each; and
     one `last` op."""
-    found: list[Event] = []
+    events: list[Event] = []
     now = 0.0
     for number in range(4):
         begin = now
         for name in [*names, *last]:
-            found.append(cpu(f"aten::{name}", now, 20 * speed))
+            events.append(cpu(f"aten::{name}", now, 20 * speed))
             now += 20 * speed + between
-        found.append(step(number, begin, now - begin))
-    return found
+        events.append(step(number, begin, now - begin))
+    return events
 
 
 @pytest.mark.parametrize(

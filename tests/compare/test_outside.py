@@ -18,19 +18,19 @@ from tracetui.trace import load
 def steps(pause: float, speed: float = 1, device: bool = False) -> list[Event]:
     """Four steps of 60 calls of 20 us, 2 us apart, and a `pause` after them; all but that takes `speed` times
     as long. `device`: each launches a kernel of 1 us."""
-    found: list[Event] = []
+    events: list[Event] = []
     now = 0.0
     for number in range(4):
         begin = now
         for k in range(60):
             correlation = 60 * number + k + 1
-            found.append(cpu(f"aten::op{k}", now, 20 * speed))
+            events.append(cpu(f"aten::op{k}", now, 20 * speed))
             if device:
-                found += [launch(now + 1, correlation), kernel(now + 15, 1, correlation, name=f"k{k}")]
+                events += [launch(now + 1, correlation), kernel(now + 15, 1, correlation, name=f"k{k}")]
             now += 22 * speed
         now += pause
-        found.append(step(number, begin, now - begin))
-    return found
+        events.append(step(number, begin, now - begin))
+    return events
 
 
 def outside(found: Comparison) -> list[Explanation]:
@@ -50,16 +50,16 @@ def test_a_pause_beside_other_time_between_calls(tmp_path):
 
     def with_gaps(speed: float, pause: float) -> list[Event]:
         """Four steps of 60 calls of 20 us, 18 us apart, with a pause after the 30th."""
-        found: list[Event] = []
+        events: list[Event] = []
         now = 0.0
         for number in range(4):
             begin = now
             for k in range(60):
-                found += [cpu(f"aten::op{k}", now, 20 * speed), launch(now + 1, 60 * number + k + 1)]
-                found.append(kernel(now + 15, 1, 60 * number + k + 1, name=f"k{k}"))
+                events += [cpu(f"aten::op{k}", now, 20 * speed), launch(now + 1, 60 * number + k + 1)]
+                events.append(kernel(now + 15, 1, 60 * number + k + 1, name=f"k{k}"))
                 now += 38 * speed + (pause if k == 29 else 0)
-            found.append(step(number, begin, now - begin))
-        return found
+            events.append(step(number, begin, now - begin))
+        return events
 
     found = comparison(tmp_path, with_gaps(1, 0), with_gaps(1.05, 800))
     (machine,) = [one for one in found.explanations if one.kind == "machine"]
@@ -230,9 +230,9 @@ def test_what_the_program_waits_for_is_named(tmp_path, name, kind, device):
     a, b = steps(0, device=device), steps(3000, device=device)
     for one in [one for one in b if one["name"].startswith("ProfilerStep")]:
         b.append(cpu(name, one["ts"] + one["dur"] - 2900, 2800, "user_annotation"))
-    found = comparison(tmp_path, a, b).explanations
-    assert [one.kind for one in found] == [kind]
-    assert "2.80 ms per step instead of none" in found[0].text
+    explanations = comparison(tmp_path, a, b).explanations
+    assert [one.kind for one in explanations] == [kind]
+    assert "2.80 ms per step instead of none" in explanations[0].text
 
 
 def test_time_after_calls_of_one_side_alone_is_not_the_machine(tmp_path):

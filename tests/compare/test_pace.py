@@ -20,21 +20,21 @@ def ahead(waits: bool, backlog: float = 0, length: float = 100) -> list[Event]:
     """Four steps of ten kernels of 100 us, or of another `length`. If it `waits`, the CPU waits for them all
     at the end of a step, and the next one's first launch comes 80 us later. `backlog`: us of work that is
     launched before."""
-    found: list[Event] = [launch(-10, 900), kernel(-5, backlog + 25, 900)] if backlog else []
+    events: list[Event] = [launch(-10, 900), kernel(-5, backlog + 25, 900)] if backlog else []
     now, done = 0.0, 20.0 + backlog
     for number in range(4):
         begin = now
         for k in range(10):
             correlation = 10 * number + k + 1
-            found += [cpu("aten::mm", now, 8), launch(now + 2, correlation)]
-            found.append(kernel(max(done, now + 8), length, correlation, name="gemm"))
+            events += [cpu("aten::mm", now, 8), launch(now + 2, correlation)]
+            events.append(kernel(max(done, now + 8), length, correlation, name="gemm"))
             done = max(done, now + 8) + length
             now += 10
         if waits:
-            found.append(cpu("cudaStreamSynchronize", now, done - now, "cuda_runtime"))
+            events.append(cpu("cudaStreamSynchronize", now, done - now, "cuda_runtime"))
             now = done + 80
-        found.append(step(number, begin, now - begin))
-    return found
+        events.append(step(number, begin, now - begin))
+    return events
 
 
 def pair(folder: Path, a: bool, b: bool) -> Comparison:
@@ -55,18 +55,18 @@ def test_a_gpu_that_sets_the_pace_on_one_side_only(tmp_path):
     """A small one waits for the CPU in every step; a larger one, on a faster CPU, never does."""
 
     def steps(between: float, length: float) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
         now, done = 0.0, 20.0
         for number in range(4):
             begin = now
             for k in range(10):
                 correlation = 10 * number + k + 1
-                found += [cpu("aten::mm", now, between - 1), launch(now + 2, correlation)]
+                events += [cpu("aten::mm", now, between - 1), launch(now + 2, correlation)]
                 done = max(done, now + 8) + length
-                found.append(kernel(done - length, length, correlation, name="gemm"))
+                events.append(kernel(done - length, length, correlation, name="gemm"))
                 now += between
-            found.append(step(number, begin, now - begin))
-        return found
+            events.append(step(number, begin, now - begin))
+        return events
 
     found = comparison(tmp_path, steps(200, 50), steps(100, 110))
     assert re.search(r" The GPU waits for the CPU for none of it instead of 1\.\d+ ms\.$", found.answer)

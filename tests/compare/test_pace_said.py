@@ -433,7 +433,7 @@ def test_a_call_that_lasts_as_long_as_its_copy_waits_for_it(tmp_path):
         call = launch(at + 245, number + 4, 215, name="cudaMemcpyAsync")
         return [cpu("aten::to", at + 240, 230), call, copy]
 
-    found = comparison(tmp_path, sparse(plain), sparse(plain, fetch)).explanations
-    (only,) = (one for one in found if one.kind == "new")
+    explanations = comparison(tmp_path, sparse(plain), sparse(plain, fetch)).explanations
+    (only,) = (one for one in explanations if one.kind == "new")
     spent = "200 µs on the GPU, 230 µs on the CPU (215 µs of that waiting for the copy) per step"
     assert only.text == f"memcpy DtoH pageable (aten::to) is new in every step: {spent}."

@@ -68,13 +68,13 @@ def test_ops_that_are_not_recorded_are_not_gone(pair, name):
 def loop(begin: int) -> list[Event]:
     """Four turns of ten kernels, launched every 30 us, from the kernel `begin` on; a copy to the host
     ends a turn."""
-    found: list[Event] = []
+    events: list[Event] = []
     for n in range(begin, begin + 40):
         now, what = 30.0 * n, n % 10
         name = f"work{what}" if what else "Memcpy DtoH (Device -> Pinned)"
-        found += [cpu(f"aten::op{what}", now, 20), launch(now + 2, n + 1)]
-        found.append(kernel(now + 12, 10, n + 1, name=name, cat="kernel" if what else "gpu_memcpy"))
-    return found
+        events += [cpu(f"aten::op{what}", now, 20), launch(now + 2, n + 1)]
+        events.append(kernel(now + 12, 10, n + 1, name=name, cat="kernel" if what else "gpu_memcpy"))
+    return events
 
 
 def test_steps_that_begin_elsewhere_are_no_change(tmp_path: Path):

@@ -11,15 +11,15 @@ GRIDS, SAME_GRID, SAME_SIZE = range(4), range(4, 7), range(7, 10)
 
 
 def steps(batch: int, fixed: float = 1.0) -> list[Event]:
-    found: list[Event] = []
+    events: list[Event] = []
     for n in range(40):
         now, what = 300.0 * n, n % 10
         length = 20 * fixed if what in SAME_SIZE else 20.0 * batch
         rows = 100 * batch if what in GRIDS else 132
         event = kernel(now + 12, length, n + 1, name=f"work{what}")
         event["args"] |= {"grid": [rows, 1, 1], "block": [128, 1, 1]}
-        found += [cpu(f"aten::op{what}", now, 20), launch(now + 2, n + 1), event]
-    return found + [step(k, 3000.0 * k, 2990) for k in range(4)]
+        events += [cpu(f"aten::op{what}", now, 20), launch(now + 2, n + 1), event]
+    return events + [step(k, 3000.0 * k, 2990) for k in range(4)]
 
 
 @pytest.mark.parametrize(("a", "b", "how"), [(1, 2, "longer"), (2, 1, "less time")])

@@ -22,24 +22,24 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 def recording(*steps: list[Op], first: int = 1) -> list[Event]:
     """Steps of ops one after the other, 1 us apart, on a device that does their kernels 5 us after the call.
     Each call of a launch takes 2 us. 6 us are between the steps, which are numbered from `first`."""
-    found: list[Event] = []
+    events: list[Event] = []
     now = done = 0.0
     number = 0
     for n, ops in enumerate(steps, first):
         begin = now
         for name, length, *kernels in ops:
             more = name if isinstance(name, dict) else {"name": name}
-            found.append(cpu(start=now, duration=length, **more))
+            events.append(cpu(start=now, duration=length, **more))
             at = now + 1
             for called, long in kernels:
                 number += 1
                 done = max(done, at + 5)
-                found += [launch(at, number, 2), kernel(done, long, number, name=called)]
+                events += [launch(at, number, 2), kernel(done, long, number, name=called)]
                 done, at = done + long, at + 3
             now += length + 1
-        found.append(step(n, begin, now - begin + 3))
+        events.append(step(n, begin, now - begin + 3))
         now += 6
-    return found
+    return events
 
 
 Said = tuple[str, str, int, int, str]

@@ -20,9 +20,9 @@ class Slice(NamedTuple):
 
 def trace_of(path: str | Path) -> Any:
     data = Path(path).read_bytes()
-    found = pb.Trace()
-    found.ParseFromString(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
-    return found
+    trace = pb.Trace()
+    trace.ParseFromString(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+    return trace
 
 
 class State:

@@ -59,19 +59,19 @@ def find_events(text: bytes) -> list[Event]:
         if chars.lstrip()[0] == "{"
         else chars.index("[") + 1
     )
-    found = []
+    events = []
     while True:
         while chars[at] in ", \r\n\t":
             at += 1
         if chars[at] == "]":
-            return found
+            return events
         _, end = decoder.raw_decode(chars, at)
         event = json.loads(text[at:end], parse_float=Decimal)
         phase = str(event.get("ph", ""))
         row = None
         if phase == "X":
             row = (str(event["name"]), int(event["ts"] * 1000), int(event.get("dur", 0) * 1000))
-        found.append(Event(at, end, phase, row))
+        events.append(Event(at, end, phase, row))
         at = end
 
 

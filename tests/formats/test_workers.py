@@ -153,11 +153,11 @@ def test_cancelling_ends_the_workers(big: Path, zipped: bool) -> None:
 
 
 def test_from_a_thread(big: Path) -> None:
-    found: list[Trace] = []
-    thread = threading.Thread(target=lambda: found.append(load(big, workers=2)))
+    traces: list[Trace] = []
+    thread = threading.Thread(target=lambda: traces.append(load(big, workers=2)))
     thread.start()
     thread.join(60)
-    assert len(found[0]) == 30_000
+    assert len(traces[0]) == 30_000
 
 
 def test_ctrl_c_leaves_no_process_behind(big: Path) -> None:

@@ -58,8 +58,8 @@ def trace(tmp_path: Path) -> Path:
 
 def check(written: str) -> None:
     for payload in PAYLOADS:
-        found = re.search(payload, written)
-        assert found is None, (payload, found)
+        match = re.search(payload, written)
+        assert match is None, (payload, match)
     # What the program itself sends begins with ESC; between its sequences there is plain text only.
     own = re.sub(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])", "", written)
     assert not unsafe(own, allowed="\n\r"), unsafe(own, allowed="\n\r")[:5]

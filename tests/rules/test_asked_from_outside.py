@@ -43,8 +43,8 @@ def test_a_recording_of_kineto_s() -> None:
 
 
 def told(trace: Trace) -> dict[str, str]:
-    found = find_findings(Part(trace))
-    return {finding.rule: f"{finding.title}. {finding.text} {finding.advice}" for finding in found}
+    findings = find_findings(Part(trace))
+    return {finding.rule: f"{finding.title}. {finding.text} {finding.advice}" for finding in findings}
 
 
 def test_nothing_is_said_of_a_schedule(tmp_path: Path) -> None:

@@ -280,12 +280,12 @@ def test_graphs_and_their_kernels() -> None:
 def test_findings_of_a_step() -> None:
     trace, _ = recorded("matmul_add_4096_warm_compile")
     step = step_scope(trace, 3)
-    found = find_findings(Part(trace).in_scope(step))
-    check_all(trace, found)
-    copy = one(found, "copy_before_product")
+    findings = find_findings(Part(trace).in_scope(step))
+    check_all(trace, findings)
+    copy = one(findings, "copy_before_product")
     assert copy.numbers["calls"] == 1
     assert step.start <= trace.start[trace.launch[copy.evidence[0]]] < step.end
-    assert "cold_start" not in {finding.rule for finding in found}
+    assert "cold_start" not in {finding.rule for finding in findings}
 
 
 def test_findings_of_a_stretch_without_events() -> None:

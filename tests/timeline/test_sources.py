@@ -91,14 +91,14 @@ def test_two_samples_are_drawn_as_each_is_alone() -> None:
 
 @st.composite
 def rows_of_slices(draw: st.DrawFn) -> list[Slice]:
-    found: list[Slice] = []
+    slices: list[Slice] = []
     for lane in range(2):
         at = draw(st.integers(0, 50))
         parts = st.tuples(st.integers(0, 40), st.integers(0, 60), st.sampled_from("abcd"))
         for gap, length, name in draw(st.lists(parts, max_size=30)):
-            found.append((lane, at + gap, length, name))
+            slices.append((lane, at + gap, length, name))
             at += gap + max(length, 1)
-    return found
+    return slices
 
 
 @given(rows_of_slices(), st.integers(-(2**40), 2**40), st.integers(1, 30), st.integers(0, 20))

@@ -159,7 +159,7 @@ def ops_of_calls(slices: list[Event], calls: list[Event]) -> dict[int, Event]:
             ops.setdefault((e["pid"], e["tid"]), []).append(e)
     for e in calls:
         mine.setdefault((e["pid"], e["tid"]), []).append(e)
-    found: dict[int, Event] = {}
+    events: dict[int, Event] = {}
     for thread, own in mine.items():
         silent = [other for other in ops if other not in mine and other[0] == thread[0]]
         around = ops.get(thread) or (ops[silent[0]] if len(silent) == 1 else [])
@@ -174,10 +174,10 @@ def ops_of_calls(slices: list[Event], calls: list[Event]) -> dict[int, Event]:
                 open_ops.pop()
             if of:
                 if open_ops:
-                    found[id(own[n])] = open_ops[-1][1]
+                    events[id(own[n])] = open_ops[-1][1]
             else:
                 open_ops.append((start - minus, around[n]))
-    return found
+    return events
 
 
 @each_file

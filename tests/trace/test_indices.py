@@ -84,8 +84,8 @@ def test_the_first_place_of_each_value(without: bool, values: list[int]) -> None
     with pytest.MonkeyPatch.context() as patch:
         if without:
             patch.setattr(nesting, "LIBRARY", None)
-        found = nesting.first_places(np.array(values, dtype=np.int32), 6)
-    assert found.tolist() == [values.index(v) if v in values else -1 for v in range(6)]
+        first_places = nesting.first_places(np.array(values, dtype=np.int32), 6)
+    assert first_places.tolist() == [values.index(v) if v in values else -1 for v in range(6)]
 
 
 @pytest.mark.parametrize("most", [1, 5, 9, 400])

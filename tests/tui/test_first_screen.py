@@ -107,9 +107,9 @@ async def test_which_op_costs_most(
         title = next(n for n, line in enumerate(lines) if "Ops  self CPU, of " in line)
         assert costliest in lines[title + 1]
         column = lines[title].index("Ops")
-        found = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
-        assert found is not None
-        us = float(found[1]) * {"µs": 1, "ms": 1000}[found[2]]
+        match = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
+        assert match is not None
+        us = float(match[1]) * {"µs": 1, "ms": 1000}[match[2]]
         assert us == pytest.approx(own[costliest] / steps, rel=5e-3)
         if size[0] == 80:
             kernels: dict[str, float] = defaultdict(float)

@@ -306,9 +306,9 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
         for line in sheet.lines[1:]:
             if line.label not in ("", "by cause"):
                 break
-            found = re.match(r"(.+?)  +([\d.,]+) (µs|ms)", line.value)
-            assert found is not None
-            told[found[1]] = round(float(found[2]) * (1e3 if found[3] == "µs" else 1e6))
+            match = re.match(r"(.+?)  +([\d.,]+) (µs|ms)", line.value)
+            assert match is not None
+            told[match[1]] = round(float(match[2]) * (1e3 if match[3] == "µs" else 1e6))
         pieces = causes_of(results).pieces[at]
         assert told == {CAUSES[i]: int(pieces[i]) for i in np.flatnonzero(pieces)}
         assert sum(told.values()) == int(gaps_of(results).duration[at])

@@ -24,8 +24,8 @@ from tracetui.views.overview import overviews
 def test_recordings_without_steps_are_compared_as_a_whole(tmp_path: Path) -> None:
     def text(*events: Event) -> str:
         results = Part(trace_of(tmp_path, *run(10, 20, 1), *run(60, 20, 2), *events))
-        found = Report(compare(results, results), ("a", "b"))
-        return plain_text(report_lines(compare_blocks(found), 100))
+        report = Report(compare(results, results), ("a", "b"))
+        return plain_text(report_lines(compare_blocks(report), 100))
 
     assert "as a whole" in text()
     assert "0 steps" not in text()

@@ -92,8 +92,8 @@ def side_by_side(trace: Trace) -> tuple[Devices, ...]:
         trace.derived["devices"] = tuple(
             Devices(trace, {i: work[i] for i in index[at : at + most]}) for at in range(0, len(index), most)
         )
-    found: tuple[Devices, ...] = trace.derived["devices"]
-    return found
+    devices: tuple[Devices, ...] = trace.derived["devices"]
+    return devices
 
 
 def busy_in(trace: Trace, low: int, high: int, mine: Bool | None = None) -> int:

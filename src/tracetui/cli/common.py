@@ -239,12 +239,12 @@ def traces_or_exit(folder: str, none: str) -> list[Found]:
     from tracetui.session.folder import traces_in
 
     try:
-        found = traces_in(folder)
+        traces = traces_in(folder)
     except OSError as error:
         fail(f"{folder}: {(error.strerror or 'cannot be read').lower()}")
-    if not found:
+    if not traces:
         fail(f"{folder}: {none}")
-    return found
+    return traces
 
 
 def _only_trace(folder: str) -> str:

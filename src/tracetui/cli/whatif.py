@@ -13,8 +13,8 @@ from tracetui.cli.tables import formats, print_view
 
 
 def _times(text: str) -> float | None:
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})x?", text.strip(), re.ASCII)
-    return float(found[1]) if found else None
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})x?", text.strip(), re.ASCII)
+    return float(match[1]) if match else None
 
 
 def _cpu(ctx: click.Context, param: click.Parameter, value: str) -> float:

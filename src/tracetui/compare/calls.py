@@ -121,13 +121,13 @@ def _on_the_way(side: Side) -> list[int]:
 def _ends(lane: I32, start: I64, end: I64) -> I64:
     """The position after each call's last descendant: the first later call in its lane that starts at or
     after its end."""
-    found = np.arange(1, len(lane) + 1)
+    ends = np.arange(1, len(lane) + 1)
     borders = np.flatnonzero(np.diff(lane)) + 1
     around = np.flatnonzero((end[:-1] > start[1:]) & (lane[:-1] == lane[1:]))  # most contain nothing
     splits = np.searchsorted(around, borders)
     for low, high, some in zip([0, *borders], [*borders, len(lane)], np.split(around, splits), strict=True):
-        found[some] = np.searchsorted(start[low:high], end[some], side="left") + low
-    return found
+        ends[some] = np.searchsorted(start[low:high], end[some], side="left") + low
+    return ends
 
 
 def _before(side: Side, tops: I64, start: I64, covered: Intervals) -> tuple[I64, I64]:

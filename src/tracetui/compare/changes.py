@@ -96,7 +96,7 @@ def find_changes(
     """All changes in the device's work."""
     left = launched(sides[0], trees[0], [one.a for one in work.regions], work.all_a, calls.a)
     right = launched(sides[1], trees[1], [one.b for one in work.regions], work.all_b, calls.b)
-    found: dict[object, Change] = {}
+    changes: dict[object, Change] = {}
     forms: dict[object, int] = {}
     seen: dict[object, list[tuple[Change, list[int], list[int], int]]] = {}
     for region, *alike in zip(work.regions, left.patterns, right.patterns, strict=True):
@@ -105,7 +105,7 @@ def find_changes(
         if groups is None:  # many steps or layers share the same region: group it once
             groups = seen[tuple(alike)] = [
                 (
-                    found.setdefault((kind, what or key), Change(kind, what)),
+                    changes.setdefault((kind, what or key), Change(kind, what)),
                     a,
                     b,
                     forms.setdefault(key, len(forms)),
@@ -114,17 +114,17 @@ def find_changes(
             ]
         for change, a, b, form in groups:
             change.add([own[at] for at in a], [other[at] for at in b], region.rounds, form)
-    _join_same_ops(found, forms, left, right, calls)
-    _join_one_op(found, left, right)
+    _join_same_ops(changes, forms, left, right, calls)
+    _join_one_op(changes, left, right)
     round_a, round_b = sides[0].round_of(work.moved_a), sides[1].round_of(work.moved_b)
     moved = zip(work.moved_a.tolist(), work.moved_b.tolist(), round_a.tolist(), round_b.tolist(), strict=True)
     for i, j, of_a, of_b in moved:
-        change = found.setdefault("order", Change("order"))
+        change = changes.setdefault("order", Change("order"))
         change.add([i], [j], (of_a, of_b))
     for at, part in ((left, "a"), (right, "b")):
-        for change in found.values():
+        for change in changes.values():
             _named(getattr(change, part), at)
-    return list(found.values())
+    return list(changes.values())
 
 
 def _join_same_ops(

@@ -231,8 +231,8 @@ def _compiled(group: Group, left: Launched, right: Launched) -> bool:
 
 
 def _alone(a: list[int], b: list[int]) -> list[Group]:
-    found: list[Group] = [("new", [], b)] if b else []
-    return [*found, ("gone", a, [])] if a else found
+    groups: list[Group] = [("new", [], b)] if b else []
+    return [*groups, ("gone", a, [])] if a else groups
 
 
 def _became(a: Sequence[int], b: Sequence[int]) -> str:
@@ -241,15 +241,15 @@ def _became(a: Sequence[int], b: Sequence[int]) -> str:
 
 def _units(events: list[int], of: Launched) -> Units:
     """Runs of events that one op launched; each copy or set is a unit by itself."""
-    found: Units = []
+    units: Units = []
     for i in events:
-        last = found[-1][-1] if found else None
+        last = units[-1][-1] if units else None
         same = last is not None and of.op[i] >= 0 and of.op[last] == of.op[i]
         if same and last is not None and not of.moves(i) and not of.moves(last):
-            found[-1].append(i)
+            units[-1].append(i)
         else:
-            found.append([i])
-    return found
+            units.append([i])
+    return units
 
 
 def _between(

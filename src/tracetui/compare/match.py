@@ -146,9 +146,9 @@ class Events:
         with the most events."""
 
     def _lanes(self, side: Side, of: I64) -> list[list[slice]]:
-        found: list[list[slice]] = [[] for _ in range(side.rounds)]
+        lanes: list[list[slice]] = [[] for _ in range(side.rounds)]
         if not len(of):
-            return found
+            return lanes
         lane = self.trace.lane[self.at]
         begin = np.append(0, np.flatnonzero((np.diff(of) != 0) | (np.diff(lane) != 0)) + 1)
         end = np.append(begin[1:], len(of))
@@ -156,8 +156,8 @@ class Events:
         main = int(self.trace.lane[table.event[0]]) if len(table) else -1
         order = np.lexsort((lane[begin], begin - end, lane[begin] != main, of[begin]))
         for round_, low, high in zip(*(one[order].tolist() for one in (of[begin], begin, end)), strict=True):
-            found[round_].append(slice(low, high))
-        return found
+            lanes[round_].append(slice(low, high))
+        return lanes
 
 
 def _match(

@@ -43,8 +43,8 @@ def merge_changes(sides: Sides, work: Matches, calls: Matches, changes: Sequence
     """The changes, with those that belong together joined."""
     if len(changes) > 1 and unrelated(sides, work):
         changes = _apart(sides, changes)
-    found = _blocks(sides, work, _types(sides, calls, _passes(sides, changes)))
-    return _other_kernels(sides, _told_alike(sides, found))
+    blocks = _blocks(sides, work, _types(sides, calls, _passes(sides, changes)))
+    return _other_kernels(sides, _told_alike(sides, blocks))
 
 
 def unrelated(sides: Sides, work: Matches) -> bool:
@@ -267,14 +267,14 @@ def _ops_alike(sides: Sides, change: Change) -> bool:
 
 def _in_place(gone: Change, new: Change) -> Change:
     """What is gone and what is new, in the same number of places of the same rounds, as one replacement."""
-    found = Change("replaced")
+    change = Change("replaced")
     pairs = [sorted(enumerate(one.order), key=lambda at: (at[1], at[0])) for one in (gone, new)]
     left, right = gone.occurrences(), new.occurrences()
     for (i, rounds), (j, _) in zip(*pairs, strict=True):
-        found.add(left[i][0], right[j][1], rounds)
-    found.a.tops, found.b.tops = gone.a.tops, new.b.tops
-    found.a.mostly, found.b.mostly = gone.a.mostly, new.b.mostly
-    return found
+        change.add(left[i][0], right[j][1], rounds)
+    change.a.tops, change.b.tops = gone.a.tops, new.b.tops
+    change.a.mostly, change.b.mostly = gone.a.mostly, new.b.mostly
+    return change
 
 
 def _at_once(changes: Sequence[Change]) -> Change:
@@ -287,12 +287,12 @@ def _at_once(changes: Sequence[Change]) -> Change:
 
 def _joined(changes: Sequence[Change], kind: str, what: str) -> Change:
     """One change in all their places; each of them is a form of it."""
-    found = Change(kind, what)
+    change = Change(kind, what)
     for form, one in enumerate(changes):
         for (a, b), rounds in zip(one.occurrences(), one.order, strict=True):
-            found.add(a, b, rounds, form)
+            change.add(a, b, rounds, form)
     for part in ("a", "b"):
-        mine, all_of_it = [getattr(one, part) for one in changes], getattr(found, part)
+        mine, all_of_it = [getattr(one, part) for one in changes], getattr(change, part)
         all_of_it.tops = sorted({top for one in mine for top in one.tops})
         all_of_it.mostly = all(one.mostly for one in mine)
-    return found
+    return change

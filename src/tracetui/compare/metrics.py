@@ -63,7 +63,7 @@ def metrics_of(a: Side, b: Side, speed: Speed) -> dict[str, Metric]:
     # have them or neither.
     alike = not a.work_only and links_of(a, b)
     alike = alike and has_kind(a.trace, Kind.RUNTIME) == has_kind(b.trace, Kind.RUNTIME)
-    found = {
+    metrics = {
         "step_ns": of(lambda side: side.times, lambda left: _pace(a, b, speed.path, left, drifted), slack),
         "device_ns": of(lambda side: side.work_time[: side.rounds if whole else 0], drifted, slack),
         "compute_ns": of(rows("compute", known), drifted, slack),
@@ -79,21 +79,21 @@ def metrics_of(a: Side, b: Side, speed: Speed) -> dict[str, Metric]:
             slack,
         ),
     }
-    step, work = found["step_ns"], found["device_ns"]
+    step, work = metrics["step_ns"], metrics["device_ns"]
     if paced_by_device(a) and paced_by_device(b) and not work.within_noise:
         # If the device sets the pace, steps that vary on the CPU must not hide a difference in the device's
         # work.
         against = (step.change or 0) * (work.change or 0) <= 0
-        found["step_ns"] = replace(step, within_noise=step.within_noise and against)
+        metrics["step_ns"] = replace(step, within_noise=step.within_noise and against)
     if known and len(a.busy_shares) and len(b.busy_shares):
         busy = of(lambda side: side.busy_shares)
         # It is not noise either if the idle shares are far apart.
         noise = busy.within_noise and of(lambda side: 1 - side.busy_shares).within_noise
-        found["busy_share"] = replace(busy, within_noise=noise)
-        found["busy_share"] = replace(busy, within_noise=busy_is_noise(found))
+        metrics["busy_share"] = replace(busy, within_noise=noise)
+        metrics["busy_share"] = replace(busy, within_noise=busy_is_noise(metrics))
     else:
-        found["busy_share"] = Metric(None, None, True)
-    return found
+        metrics["busy_share"] = Metric(None, None, True)
+    return metrics
 
 
 def _launches(a: Side, b: Side, whole: bool) -> Callable[[Side], I64]:

@@ -167,12 +167,12 @@ def _named(part: Part, before: Part, calls: I64) -> None:
 
 def as_change(repeated_work: RepeatedWork, sides: tuple[Side, Side]) -> Change:
     """All of it as one change, with one place per round."""
-    found = Change("again")
+    change = Change("again")
     rounds = [side.round_of(work) for side, work in zip(sides, repeated_work.work, strict=True)]
     for n in range(sides[0].rounds):
         a, b = (work[of == n].tolist() for work, of in zip(repeated_work.work, rounds, strict=True))
-        found.add(a, b, (n, n))
-    return found
+        change.add(a, b, (n, n))
+    return change
 
 
 def give_calls(

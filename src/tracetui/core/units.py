@@ -108,10 +108,10 @@ def parse_time(text: str) -> Fraction:
 
     Raises ValueError. Its message is not for users: callers have examples that suit them.
     """
-    found = _TIME.fullmatch(text.replace(",", ""))
-    if found is None or len(text) > LONGEST_TIME:
+    match = _TIME.fullmatch(text.replace(",", ""))
+    if match is None or len(text) > LONGEST_TIME:
         raise ValueError(f"no time: {text[:LONGEST_TIME]!r}")
-    return Fraction(found[1]) * next((scale for scale, unit in _UNITS if unit == found[2]), 1_000)
+    return Fraction(match[1]) * next((scale for scale, unit in _UNITS if unit == match[2]), 1_000)
 
 
 def parse_duration(text: str) -> int:

@@ -32,8 +32,8 @@ class PluginFormat:
         self, source: Source, report: Report, workers: int | None = None, *, so_far: SoFar | None = None
     ) -> ParsedFile:
         try:
-            found: ParsedFile = self.module.read(source, report, workers, so_far=so_far)
-            return replace(found, reader=PluginReader(self.plugin, found.reader))
+            parsed_file: ParsedFile = self.module.read(source, report, workers, so_far=so_far)
+            return replace(parsed_file, reader=PluginReader(self.plugin, parsed_file.reader))
         except (TraceError, Cancelled) as error:
             raise type(error)(plain(str(error), 200)) from None
         except (OSError, MemoryError):

@@ -15,15 +15,15 @@ from tracetui.rules.model import EVIDENCE, SEVERITIES, Finding, Rule
 
 def rules_of_plugins(known: Container[str]) -> dict[str, Rule]:
     """Rules by name. `known`: the names that are taken."""
-    found: dict[str, Rule] = {}
+    rules: dict[str, Rule] = {}
     for plugin, rule in loaded("rules"):
         if plugin.name in known:
             failed(plugin, "a rule of this name exists")
         elif not callable(rule):
             failed(plugin, "is not a function of a part of a trace")
         else:
-            found[plugin.name] = _guarded(plugin, rule)
-    return found
+            rules[plugin.name] = _guarded(plugin, rule)
+    return rules
 
 
 def _guarded(plugin: Plugin, rule: Rule) -> Rule:

@@ -118,7 +118,7 @@ def _first_uses(part: Part, at: I64) -> list[tuple[str, int]]:
     """(name, how much of the time that devices lost to their first use passes in these slices, ns), at most
     three, the most first. Time in slices of several names is that of the first of them."""
     trace, told = part.trace, EMPTY
-    found: list[tuple[str, int]] = []
+    first_uses: list[tuple[str, int]] = []
     names, which = by_name(trace, at)
     order = np.argsort(which, kind="stable")
     each = [busy_union(trace, one) for one in np.split(at[order], np.flatnonzero(np.diff(which[order])) + 1)]
@@ -135,14 +135,14 @@ def _first_uses(part: Part, at: I64) -> list[tuple[str, int]]:
         before = np.cumsum(lost(told.start, told.end)) - lost(told.start, told.end)
         return np.where(last >= 0, before[last] + lost(told.start[last], np.minimum(time, told.end[last])), 0)
 
-    while len(found) < min(3, len(names)):
+    while len(first_uses) < min(3, len(names)):
         times = sum_into(of, lost(start, end) - told_before(end) + told_before(start), len(names))
         top = int(np.argmax(times))
         if not times[top]:
             break
-        found.append((trace.names[int(names[top])], int(times[top])))
+        first_uses.append((trace.names[int(names[top])], int(times[top])))
         told = all_of((told, each[top]))
-    return found
+    return first_uses
 
 
 def _in_many_steps(part: Part, lost: int) -> dict[str, Claim]:

@@ -88,8 +88,8 @@ def _word(trace: Trace, word: str, shorts: Sequence[str]) -> Bool:
 
 def _names(trace: Trace, part: str, shorts: Sequence[str]) -> Bool:
     """Which names, or their short forms, contain a part."""
-    found = _texts(trace.names, part)
-    return found | _texts(shorts, part) if shorts else found
+    texts = _texts(trace.names, part)
+    return texts | _texts(shorts, part) if shorts else texts
 
 
 def _texts(texts: Sequence[str], part: str) -> Bool:

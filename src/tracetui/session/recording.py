@@ -181,8 +181,8 @@ class Recording:
             device: list(zip(one.start.tolist(), one.end.tolist(), strict=True))
             for device, one in idle_unknown(trace).items()
         }
-        found = Prepared(len(trace), trace.span, idle_known(trace), roles(trace), unknown)
-        return store_result(trace.reader.source, "prepared", found, Prepared)
+        prepared = Prepared(len(trace), trace.span, idle_known(trace), roles(trace), unknown)
+        return store_result(trace.reader.source, "prepared", prepared, Prepared)
 
 
 def _longest(trace: Trace) -> list[int]:

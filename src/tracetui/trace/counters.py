@@ -85,8 +85,8 @@ def _kernels_at(trace: Trace, device: int, start: I64) -> I64:
     at = np.flatnonzero((trace.kind == int(Kind.KERNEL)) & lanes[trace.lane])
     at = at[np.argsort(trace.start[at], kind="stable")]
     low, high = (np.searchsorted(trace.start[at], start, side) for side in ("left", "right"))
-    found: I64 = np.append(at, -1)[np.where(high - low == 1, low, len(at))]
-    return found
+    kernels: I64 = np.append(at, -1)[np.where(high - low == 1, low, len(at))]
+    return kernels
 
 
 def _sampled_until(start: I64, following: I64) -> I64:

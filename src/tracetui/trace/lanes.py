@@ -77,11 +77,11 @@ def _kind(head: Head) -> Kind:
 
 def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labels]:
     """Labels by pid. Later metadata overrides earlier."""
-    found: dict[str, Labels] = {}
+    labels: dict[str, Labels] = {}
     for name, pid, tid, value in metadata:
-        entry = found.get(pid)
+        entry = labels.get(pid)
         if entry is None:
-            entry = found[pid] = Labels()
+            entry = labels[pid] = Labels()
         text = value.strip() if isinstance(value, str) else ""
         number = value if isinstance(value, int) and abs(value) < 1 << 62 else 0
         if name == "process_name":
@@ -96,7 +96,7 @@ def read_labels(metadata: Iterable[tuple[str, str, str, Any]]) -> dict[str, Labe
                 entry.threads[tid] = text
         elif name == "thread_sort_index":
             entry.order[tid] = number
-    return found
+    return labels
 
 
 def _number(text: str) -> tuple[int, str]:

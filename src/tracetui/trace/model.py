@@ -266,11 +266,11 @@ class Trace:
 
     @cached_on_trace
     def _device_words(self) -> dict[int, str]:
-        found: dict[int, str] = {}
+        device_words: dict[int, str] = {}
         for p in self.processes:
             word = _DEVICE_WORD.search(p.labels) or _DEVICE_WORD.search(p.name)
-            found.setdefault(p.device, word[0] if word else "GPU")
-        return found
+            device_words.setdefault(p.device, word[0] if word else "GPU")
+        return device_words
 
     def is_kind(self, *kinds: Kind, of: slice = slice(None)) -> Bool:
         """Mask of the slices of any of these kinds, by default of all. `np.isin` takes ten times as long."""

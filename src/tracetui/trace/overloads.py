@@ -18,8 +18,8 @@ _OVERLOAD = pattern(r"(\w{1,200}::\w{1,200})\.(\w{1,200})")
 
 def split_overload(name: str) -> tuple[str, str]:
     """(the name without the overload, the overload, "" for none) of an op."""
-    found = _OVERLOAD.fullmatch(name)
-    return (found[1], found[2]) if found else (name, "")
+    match = _OVERLOAD.fullmatch(name)
+    return (match[1], match[2]) if match else (name, "")
 
 
 def drop_overloads(kind: I8, name: I32, tables: Tables) -> None:

@@ -249,8 +249,8 @@ def _past_waits(trace: Trace, work: I64, launch: I64) -> I64:
         late = end[before - 1] - trace.start[wait] - trace.duration[wait]
         least = np.where(before > 0, np.minimum(least, late), least)
     known = least < np.iinfo(np.int64).max
-    found: I64 = least[known][np.argsort(trace.start[wait[known]], kind="stable")]
-    return found
+    past_waits: I64 = least[known][np.argsort(trace.start[wait[known]], kind="stable")]
+    return past_waits
 
 
 def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
@@ -262,8 +262,8 @@ def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
     after = np.minimum(launch + 1, len(trace) - 1)
     waits = np.isin(after, calls_named(trace, "Synchronize")) & (trace.lane[after] == trace.lane[launch])
     call = np.where(waits, after, launch)
-    found: I64 = trace.start[work] + trace.duration[work] - trace.start[call] - trace.duration[call]
-    return found
+    past_copies: I64 = trace.start[work] + trace.duration[work] - trace.start[call] - trace.duration[call]
+    return past_copies
 
 
 def _fills(trace: Trace, at: I64) -> bool:

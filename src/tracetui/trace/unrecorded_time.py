@@ -56,7 +56,7 @@ def unrecorded_time(trace: Trace) -> dict[int, Stretches]:
     lost, flying = _after_lost_launches(trace, work), _in_flight(trace, work, of, every)
     early, late = _by_first_launch(trace, waited_for(trace))
     for_all, captured = all_of([late, _without_times(trace), _between_profiles(trace)]), capture_times(trace)
-    found: dict[int, Stretches] = {}
+    stretches: dict[int, Stretches] = {}
     every_device = len(for_all) or len(captured) or len(early)
     for one in unique(of).tolist() if every_device else {**lost, **flying}:
         parts = [
@@ -65,8 +65,8 @@ def unrecorded_time(trace: Trace) -> dict[int, Stretches]:
             captured,
         ]
         if any(map(len, parts)):
-            found[one] = _in_turn(parts)
-    return found
+            stretches[one] = _in_turn(parts)
+    return stretches
 
 
 @cached_on_trace
@@ -102,7 +102,7 @@ def _after_lost_launches(trace: Trace, work: I64) -> dict[int, Intervals]:
     launch, of = trace.launch[work], device[trace.lane[work]]
     made_by = np.where(place[launch] >= 0, place[launch], place[trace.parent[launch]])
     lane = trace.lane[calls]
-    found: dict[int, Intervals] = {}
+    intervals: dict[int, Intervals] = {}
     for one in unique(of).tolist():
         mine = work[(of == one) & (made_by >= 0)]
         by = made_by[(of == one) & (made_by >= 0)]
@@ -129,8 +129,8 @@ def _after_lost_launches(trace: Trace, work: I64) -> dict[int, Intervals]:
         low = np.where(opens > 0, np.maximum(low, ended[before]), low)
         high = np.where(closes < len(at), begun[after], trace.span[1])
         if (longer := high > low).any():
-            found[one] = union(low[longer], high[longer])
-    return found
+            intervals[one] = union(low[longer], high[longer])
+    return intervals
 
 
 @cached_on_trace
@@ -202,8 +202,8 @@ def _in_flight(trace: Trace, work: I64, of: I64, every: Intervals) -> dict[int, 
     since = trace.start[first] - trace.span[0]
     # Later on it may as well have waited for something else.
     late = (done < trace.start[first]) & (waited > _QUEUED_NS) & (2 * waited > since)
-    found: dict[int, Intervals] = {}
+    intervals: dict[int, Intervals] = {}
     for one in unique(device[late]).tolist():
         until = trace.start[first[late & (device == one)]].max(keepdims=True)
-        found[one] = union(np.array([trace.span[0]]), until)
-    return found
+        intervals[one] = union(np.array([trace.span[0]]), until)
+    return intervals

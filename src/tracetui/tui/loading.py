@@ -87,13 +87,13 @@ class LoadTask:
                 from tracetui.session.recording import Recording
                 from tracetui.trace.saved import keep
 
-                found: list[Trace] = []
+                traces: list[Trace] = []
                 tasks = [
-                    lambda: found.append(with_module_lanes(loaded)),
+                    lambda: traces.append(with_module_lanes(loaded)),
                     lambda: Recording.prepare(loaded),  # usually there are no such lanes
                 ]
                 run_parallel(tasks, threads_for(len(loaded)))
-                trace = found[0]
+                trace = traces[0]
                 if trace is not loaded:
                     Recording.prepare(trace)
                 self.trace = trace

@@ -43,21 +43,21 @@ def shares_text(verdict: Verdict, parts: tuple[TimePart, ...]) -> list[Span]:
         return [(f"{part.what} {share(part.share or 0)}", part.what) for part in counted]
     if verdict.busy_share is None or not counted:
         return [(verdict.reason, "text")]
-    found: list[Span] = []
+    spans: list[Span] = []
     base = verdict.base
     if verdict.mostly_left_out:
         out = [part for part in parts if part.share is None]
         lost = sum(part.duration for part in out)
         most = max(out, key=lambda part: part.duration)
-        found.append((f"{share(lost / (lost + verdict.judged))} not counted ({most.what})", "warn"))
+        spans.append((f"{share(lost / (lost + verdict.judged))} not counted ({most.what})", "warn"))
         base = "of the rest"
-    found.append((f"GPU busy {busy_text(verdict.busy_share)} {base}", "text"))
+    spans.append((f"GPU busy {busy_text(verdict.busy_share)} {base}", "text"))
     told = [part for part in counted if part.what != "compute" and (part.share or 0) >= LEAST_SHARE]
-    found += [
+    spans += [
         (f"{part.what} {share(part.share or 0)}", part.what)
         for part in sorted(told, key=lambda part: -(part.share or 0))
     ]
-    return found
+    return spans
 
 
 def sentences(text: str, width: int) -> str:

@@ -233,16 +233,16 @@ def _average_tables(found: Comparison, limit: int) -> list[Block]:
 
 def compare_json(report: Report) -> Record:
     """The comparison as JSON-ready values."""
-    found = report.comparison
-    joined = joined_averages(found)
+    comparison = report.comparison
+    joined = joined_averages(comparison)
     return {
-        "answer": found.answer,
-        "same_program": found.same_program,
-        "per_step": found.per_step,
-        "a": _side_json(found.a, report.names[0]),
-        "b": _side_json(found.b, report.names[1]),
-        "notes": list(found.notes),
-        **{name: _metric_json(found.metrics[name]) for name in METRICS},
+        "answer": comparison.answer,
+        "same_program": comparison.same_program,
+        "per_step": comparison.per_step,
+        "a": _side_json(comparison.a, report.names[0]),
+        "b": _side_json(comparison.b, report.names[1]),
+        "notes": list(comparison.notes),
+        **{name: _metric_json(comparison.metrics[name]) for name in METRICS},
         "idle_by_cause": [
             {
                 "cause": cause,
@@ -251,16 +251,16 @@ def compare_json(report: Report) -> Record:
                 "change_ns": round(one.b or 0) - round(one.a or 0),
                 "within_noise": one.within_noise,
             }
-            for cause, one in found.idle.items()
+            for cause, one in comparison.idle.items()
         ],
         "machine": {
-            "cpu_ratio": finite(found.machine.cpu_ratio),
-            "device_ratio": finite(found.machine.device_ratio),
-            "calls": found.machine.calls,
-            "work": found.machine.work,
+            "cpu_ratio": finite(comparison.machine.cpu_ratio),
+            "device_ratio": finite(comparison.machine.device_ratio),
+            "calls": comparison.machine.calls,
+            "work": comparison.machine.work,
         },
-        "explanations": [_explanation_json(found, one) for one in found.explanations],
-        "averages": averages_records(joined, found),
+        "explanations": [_explanation_json(comparison, one) for one in comparison.explanations],
+        "averages": averages_records(joined, comparison),
         "limits": limits_json(report.outcomes),
     }
 

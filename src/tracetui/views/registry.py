@@ -185,13 +185,13 @@ VIEWS = Views()
 def _of_plugins() -> dict[str, View]:
     from tracetui.core.plugins import attempt, failed, loaded
 
-    found: dict[str, View] = {}
+    views: dict[str, View] = {}
     for plugin, view in loaded("views"):
         if plugin.name in OURS:
             failed(plugin, "a view of this name exists")
         elif checked := attempt(plugin, partial(_checked, plugin, view)):
-            found[plugin.name] = checked
-    return found
+            views[plugin.name] = checked
+    return views
 
 
 def _checked(plugin: Plugin, view: View) -> View:

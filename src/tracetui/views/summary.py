@@ -55,10 +55,10 @@ def find_summary(part: Part, json: bool) -> tuple[KeptSummary, str]:
     """What the command prints, and its JSON if asked for. It is kept if it is of all of a large file."""
     document, source = summarize(part), part.trace.reader.source
     text = dumps(summary_json(part, document)) if json else ""
-    found = KeptSummary(recorded_slices(part.trace), document, metrics_of(part))
+    kept_summary = KeptSummary(recorded_slices(part.trace), document, metrics_of(part))
     if part.is_whole and keeps(source):
-        keep_summary(source, found, text if len(steps_of(part).rows) <= STEPS_KEPT else "")
-    return found, text
+        keep_summary(source, kept_summary, text if len(steps_of(part).rows) <= STEPS_KEPT else "")
+    return kept_summary, text
 
 
 def metrics_of(part: Part) -> dict[str, float | None]:

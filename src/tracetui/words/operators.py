@@ -70,9 +70,9 @@ def unknown(name: str) -> str:
 
 def backend(name: str) -> str | None:
     """The attention backend that an operator stands for."""
-    found = re.fullmatch(r"aten::_scaled_dot_product_(flash|efficient|cudnn)_attention\w*", name)
-    if found:
-        return {"flash": "flash", "efficient": "memory-efficient", "cudnn": "cuDNN"}[found[1]]
+    match = re.fullmatch(r"aten::_scaled_dot_product_(flash|efficient|cudnn)_attention\w*", name)
+    if match:
+        return {"flash": "flash", "efficient": "memory-efficient", "cudnn": "cuDNN"}[match[1]]
     return "math" if name.startswith("aten::_scaled_dot_product_attention_math") else None
 
 

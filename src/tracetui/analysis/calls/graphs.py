@@ -59,10 +59,10 @@ def module_of(args: Mapping[str, Any]) -> str:
 
 def modules_of(trace: Trace, events: I64) -> list[str]:
     """`module_of` each event; read from the file again, all in one pass."""
-    found = [""] * len(events)
+    modules = [""] * len(events)
     for place, args in trace.args_in_turn(events):
-        found[place] = module_of(args)
-    return found
+        modules[place] = module_of(args)
+    return modules
 
 
 def is_annotated(trace: Trace, events: I64) -> bool:

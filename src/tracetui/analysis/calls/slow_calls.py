@@ -129,8 +129,8 @@ def calls_of(trace: Trace, ops: I64, one: int) -> I64:
     """The calls of an op among `ops`, by time: of one that calls another form of itself, the inner."""
     same = ops[trace.name[ops] == trace.name[one]]
     same = same[~np.isin(same, op_around(trace, same))]
-    found: I64 = same[np.argsort(trace.start[same], kind="stable")]
-    return found
+    calls: I64 = same[np.argsort(trace.start[same], kind="stable")]
+    return calls
 
 
 def _longest_stretch(trace: Trace, at: I64, child: I64) -> I64:

@@ -319,19 +319,19 @@ class IdleTime:
         `time` is sorted. Shape (len(time), len(CAUSES))."""
         which = np.flatnonzero(mine[self._unknown[0]])
         at, start, end, cause = (column[which] for column in self._unknown)
-        found = _pieces(len(time))
+        pieces = _pieces(len(time))
         if not len(at):
-            return found
+            return pieces
         order = np.argsort(end, kind="stable")
         sums = np.cumsum(self._moved(at[order], start[order], end[order], cause[order]), axis=0)
         over = np.searchsorted(end[order], time, side="right")
-        found[over > 0] = sums[over[over > 0] - 1]
+        pieces[over > 0] = sums[over[over > 0] - 1]
         first = np.searchsorted(time, start, side="right")
         many = np.maximum(np.searchsorted(time, end) - first, 0)
         now = repeated(first - np.cumsum(many) + many, many) + np.arange(int(many.sum()))
         at, start, cause = (repeated(column, many) for column in (at, start, cause))
-        np.add.at(found, now, self._moved(at, start, time[now], cause))
-        return found
+        np.add.at(pieces, now, self._moved(at, start, time[now], cause))
+        return pieces
 
     def _waited(self, start: I64, launched: I64, launch: I64, lane: I64) -> I64:
         """How long each stretch's thread had waited before it, since the thread's launch before L. Shape
@@ -418,10 +418,10 @@ class IdleTime:
     def _whole(self, at: I64 | slice) -> I64:
         """The time of each cause in each whole stretch of `at`."""
         first, last = self._sums[:-1], self._sums[1:]
-        found = _pieces(len(first[at, 0]))
+        pieces = _pieces(len(first[at, 0]))
         for cause in self._there:
-            np.subtract(last[at, cause], first[at, cause], out=found[:, cause])
-        return found
+            np.subtract(last[at, cause], first[at, cause], out=pieces[:, cause])
+        return pieces
 
     @property
     def is_unknown(self) -> Bool:

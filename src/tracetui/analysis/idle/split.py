@@ -216,13 +216,13 @@ def _joined(parts: list[I64], none: I64) -> I64:
 def _columns(busy: list[I64], idle: I64, in_flight: I64 | None) -> I64:
     """Times by `COLUMNS`, from the times in the four unions of `DeviceTimes` and the idle times by cause."""
     computing, kernels, own, every = busy
-    found = np.empty((len(idle), len(COLUMNS)), np.int64)
-    found[:, 0], found[:, 1], found[:, 2] = computing + own - kernels, kernels - computing, every - own
-    found[:, CAUSED] = idle
+    columns = np.empty((len(idle), len(COLUMNS)), np.int64)
+    columns[:, 0], columns[:, 1], columns[:, 2] = computing + own - kernels, kernels - computing, every - own
+    columns[:, CAUSED] = idle
     if in_flight is not None:
-        found[:, _CAUSES_IN_FLIGHT] -= in_flight[:, _MAYBE_IN_FLIGHT]
-        found[:, COLUMNS.index(IN_FLIGHT)] += in_flight[:, _MAYBE_IN_FLIGHT].sum(1)
-    return found
+        columns[:, _CAUSES_IN_FLIGHT] -= in_flight[:, _MAYBE_IN_FLIGHT]
+        columns[:, COLUMNS.index(IN_FLIGHT)] += in_flight[:, _MAYBE_IN_FLIGHT].sum(1)
+    return columns
 
 
 class DeviceTimes:
@@ -362,8 +362,8 @@ class DeviceTimes:
         start, end = self.idle.start[rest], self.idle.end[rest]
         until = np.clip(np.resize(time, len(rest)), start, end)
         pieces = self.idle.pieces(rest, start, until).reshape(-1, len(time), len(CAUSES))
-        found: I64 = self.idle_of_all(time) - pieces.sum(0)
-        return found
+        gaps: I64 = self.idle_of_all(time) - pieces.sum(0)
+        return gaps
 
     def _one_by_one(self, time: I64) -> bool:
         """Whether looking at each pair of a device and a time is faster than sorting all idle stretches."""

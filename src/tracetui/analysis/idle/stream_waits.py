@@ -45,14 +45,14 @@ def waits_of(trace: Trace, events: I64) -> list[I64]:
     read = sorted({i for some in wanted for i in some})[:READ]
     args = dict(zip(read, trace.args_of(marks[read]), strict=True))
     records, streams = _records(trace), _Streams(trace)
-    found = []
+    waits = []
     for event, some in zip(events.tolist(), wanted, strict=True):
         mine = [args[i] for i in some if i in args and _stream(args[i].get("stream")) == streams.of(event)]
         sources = [
             streams.last_before(event, a.get("wait_on_stream"), _record(trace, records, a)) for a in mine
         ]
-        found.append(np.array([i for i in sources if i >= 0], dtype=np.int64))
-    return found
+        waits.append(np.array([i for i in sources if i >= 0], dtype=np.int64))
+    return waits
 
 
 def _launched_before(trace: Trace, event: int) -> int:

@@ -51,11 +51,11 @@ def decode_library(name: str, function: cxx.Function) -> KernelName | None:
     words = name[: cxx.LIMIT].split("_")
     if words[0] in ("bmm", "gemm") and words[3:4] == ["Fp32"] and (types := _GEN_TYPE.match(words[2])):
         return _generated(name, words, types.group())
-    if found := _FMHA.match(name[:300]):
-        dtype = _GEN_TYPES.get(found[2])
+    if match := _FMHA.match(name[:300]):
+        dtype = _GEN_TYPES.get(match[2])
         way = "context" if "Context" in name else "generation" if "ForGen" in name else None
-        short = join_words("fmha", way, dtype, f"d{found[3]}")
-        return KernelName(name, "tensorrt_llm", short, "attention", f"sm{found[1]}", dtype, tensor_cores=True)
+        short = join_words("fmha", way, dtype, f"d{match[3]}")
+        return KernelName(name, "tensorrt_llm", short, "attention", f"sm{match[1]}", dtype, tensor_cores=True)
     if function.base == "Marlin":
         moe = "moe" if "moe" in function.path[0] else None
         return KernelName(name, "marlin", join_words(moe, "gemm marlin"), "gemm", tensor_cores=True)
@@ -123,8 +123,8 @@ def _dsl(name: str) -> KernelName:
     if end := _DSL_END.search(text):
         text = text[: end.start()]
     text = text.removeprefix("kernel_")
-    found = _DSL_CLASS.search(text[-80:])
-    label = (found.group() if found else text).removesuffix("Kernel").removesuffix("_kernel")
+    match = _DSL_CLASS.search(text[-80:])
+    label = (match.group() if match else text).removesuffix("Kernel").removesuffix("_kernel")
     typed = _DSL_TYPE.search(name[: cxx.LIMIT])
     dtype = cxx.DTYPES.get(typed[1]) or ("fp8" if typed[1].startswith("f8") else "fp4") if typed else None
     low = label.lower()

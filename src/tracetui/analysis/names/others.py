@@ -239,7 +239,7 @@ def decode_other(name: str, function: cxx.Function) -> KernelName:
         dtype = cxx.first_dtype(cxx.parse(function.args[0]).args)
     if head == "ck_tile":
         label, dtype = cxx.snake(label), next((cxx.DTYPES[t] for t in _TYPES.findall(text[:1500])), dtype)
-    act = next((found[1] for arg in function.args[:4] if (found := _ACTIVATION.search(arg[:80]))), None)
+    act = next((match[1] for arg in function.args[:4] if (match := _ACTIVATION.search(arg[:80]))), None)
     cores = False if kind == "conv" and _PLAIN.match(base) else None
     return KernelName(name, family, join_words(label, act, dtype), kind, dtype=dtype, tensor_cores=cores)
 

@@ -54,8 +54,8 @@ def decode_rocm(name: str, function: cxx.Function) -> KernelName | None:
 
 def _composable(name: str, text: str, function: cxx.Function, kind: str, what: str | None) -> KernelName:
     """``ck::kernel_gemm_xdl_cshuffle_v3<ck::Gridwise...<RowMajor, ColumnMajor, ..., f8_fnuz_t, ...>``."""
-    found = _CK_SIZES.search(text)
-    sizes = [int(n) for n in found[1].split(", ")[1:]] if found else []
+    match = _CK_SIZES.search(text)
+    sizes = [int(n) for n in match[1].split(", ")[1:]] if match else []
     # Block scale sizes (M, N, K) follow BlockSize; in MX formats there is only one, and it comes before
     # BlockSize.
     head = text[:400].lower()

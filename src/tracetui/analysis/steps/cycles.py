@@ -49,13 +49,13 @@ def find_cycle(token: I64, time: I64, copies: I64) -> tuple[I64, I64] | None:
         times = round(size / rounds) if rounds else 0
         if rounds and (times < 2 or abs(size - times * rounds) > times):
             continue
-        found = _repetitions(token, best[size][1], count, copies)
-        if found is None:
+        cycle = _repetitions(token, best[size][1], count, copies)
+        if cycle is None:
             continue
         if chosen is None:
-            chosen, rounds = found, size
-        elif _each_hands_over(copies, *found):  # what looked like one repetition was several rounds of a loop
-            return found
+            chosen, rounds = cycle, size
+        elif _each_hands_over(copies, *cycle):  # what looked like one repetition was several rounds of a loop
+            return cycle
     return chosen
 
 

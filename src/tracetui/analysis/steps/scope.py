@@ -105,8 +105,15 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
 @cached_on_trace
 def _steps(trace: Trace) -> StepTable:
     table = _annotated(trace, None)
-    if not len(table) and (found := _other_steps(trace)) is not None:
-        table = StepTable(found.event, found.number, found.start, found.end, found.name, found.source)
+    if not len(table) and (other_steps := _other_steps(trace)) is not None:
+        table = StepTable(
+            other_steps.event,
+            other_steps.number,
+            other_steps.start,
+            other_steps.end,
+            other_steps.name,
+            other_steps.source,
+        )
     return _recorded(trace, table) if len(table) else table
 
 

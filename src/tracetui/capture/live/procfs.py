@@ -101,16 +101,16 @@ def sockets(pid: int) -> set[int]:
 
 def _addresses(host: str, port: int) -> set[bytes]:
     """The host's addresses that are this machine's, in network order."""
-    found: set[bytes] = set()
+    addresses: set[bytes] = set()
     try:
         resolved = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
     except (OSError, UnicodeError):
-        return found
+        return addresses
     for family, _, _, _, address in resolved:
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.bind((address[0], 0, *address[2:]))  # works for an address of this machine alone
-            found.add(socket.inet_pton(family, str(address[0]).partition("%")[0]))
-    return found
+            addresses.add(socket.inet_pton(family, str(address[0]).partition("%")[0]))
+    return addresses
 
 
 def _listening(addresses: set[bytes], port: int) -> set[int]:

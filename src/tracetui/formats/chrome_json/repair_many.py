@@ -66,18 +66,18 @@ def repair_many(text: bytes) -> Events | None:
     ends = np.flatnonzero(np.frombuffer(outside.encode(), np.uint8) == 0)  # of `strings`, in `outside`
     longer = np.append(0, np.cumsum([len(string) - 1 for string in strings], dtype=np.int64))
     low, high = (at + longer[np.searchsorted(ends, at)] for at in (begin, end))
-    found = Events([], list(zip(low.tolist(), high.tolist(), strict=True)))
+    events = Events([], list(zip(low.tolist(), high.tolist(), strict=True)))
     strings = strings[: int(np.searchsorted(ends, end[-1]))]
     whose = np.searchsorted(begin, ends[: len(strings)], side="right") - 1
     pairs = zip(begin.tolist(), end.tolist(), strict=True)
-    outside = _mend_outside(_BORDER.join([outside[b:e] for b, e in pairs]), found)
-    _mend_strings(strings, whose, found, text)
+    outside = _mend_outside(_BORDER.join([outside[b:e] for b, e in pairs]), events)
+    _mend_strings(strings, whose, events, text)
     parts = [""] * (2 * len(strings) + 1)
     parts[::2] = outside.split(_TEXT)
     parts[1::2] = strings
     # No string has a control character any more.
-    found.pieces = [piece.encode("latin-1") for piece in "".join(parts).split(_BORDER)]
-    return found
+    events.pieces = [piece.encode("latin-1") for piece in "".join(parts).split(_BORDER)]
+    return events
 
 
 def _objects(outside: str) -> tuple[I64, I64]:

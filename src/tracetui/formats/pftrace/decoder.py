@@ -192,17 +192,17 @@ class NativeDecoder:
     def known(self) -> Numbers:
         """What the events refer to."""
         assert LIBRARY is not None
-        found = Numbers()
+        numbers = Numbers()
         for number, name in enumerate(_TABLES):
-            setattr(found, name, self._table(number))
+            setattr(numbers, name, self._table(number))
         first = ctypes.c_int64()
         for number in range(s.OTHER_NUMBERS + 1):
             if count := LIBRARY.decoder_count(self._main.handle, 0, number, ctypes.byref(first)):
-                found.skipped[number] = [count, first.value]
+                numbers.skipped[number] = [count, first.value]
         for number, kind in enumerate(_WRONG):
             if count := LIBRARY.decoder_count(self._main.handle, 1, number, ctypes.byref(first)):
-                found.found[kind] = [count, first.value]
-        return found
+                numbers.found[kind] = [count, first.value]
+        return numbers
 
     def _keys(self, table: int) -> tuple[int, int | None, int | None]:
         assert LIBRARY is not None

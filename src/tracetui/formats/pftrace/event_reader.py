@@ -132,13 +132,13 @@ class FileReader:
             end = int(self._more.end[at])
         elif duration == ELSEWHERE:
             return {}
-        found = self._decoded(data, place, start)
-        if found and found["ph"] == "X":
+        event = self._decoded(data, place, start)
+        if event and event["ph"] == "X":
             if duration != NO_TIME:
-                found["dur"] = _microseconds(duration)
+                event["dur"] = _microseconds(duration)
             if end >= 0:
-                found["args"] |= self._ends(end)
-        return found
+                event["args"] |= self._ends(end)
+        return event
 
     # -- packets
 

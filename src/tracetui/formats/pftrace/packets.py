@@ -288,7 +288,7 @@ class Decoder:
         return min(value * clock.multiplier, TIME_LIMIT)
 
     def _snapshot(self, begin: int, end: int) -> list[tuple[int, int, bool, int]]:
-        found = []
+        snapshot = []
         for number, kind, value in fields(self._data, begin, end):
             if number != 1 or kind != BYTES or not isinstance(value, tuple):
                 continue
@@ -306,8 +306,10 @@ class Decoder:
                 elif part == 4:
                     multiplier = what
             if clock is not None and time is not None:
-                found.append((clock, min(time, TIME_LIMIT), incremental, min(max(multiplier, 1), TIME_LIMIT)))
-        return found
+                snapshot.append(
+                    (clock, min(time, TIME_LIMIT), incremental, min(max(multiplier, 1), TIME_LIMIT))
+                )
+        return snapshot
 
     def _set_clock(self, sequence: int, clock: int, time: int, incremental: bool, multiplier: int) -> None:
         which = self._known.clocks[self._clock_key(clock, sequence)]
@@ -354,44 +356,44 @@ class Decoder:
     # -- track events
 
     def _event(self, epoch: int, begin: int, end: int) -> _Event:
-        found = _Event()
+        event = _Event()
         data = self._data
         for number, kind, value in fields(data, begin, end):
             if kind == VARINT and isinstance(value, int):
                 if number == 9:
-                    found.type = value
+                    event.type = value
                 elif number == 10:
-                    found.name_iid = value
+                    event.name_iid = value
                 elif number == 11:
-                    found.track = value
+                    event.track = value
                 elif number == 3:
-                    found.categories.append(value)
+                    event.categories.append(value)
                 elif number == 30:
-                    found.value = float(signed(value))
+                    event.value = float(signed(value))
                 elif number in (36, 42):
-                    found.flows.append((signed(value), number == 42))
+                    event.flows.append((signed(value), number == 42))
             elif kind == FIXED64 and isinstance(value, int):
                 if number in (47, 48):
-                    found.flows.append((signed(value), number == 48))
+                    event.flows.append((signed(value), number == 48))
                 elif number == 44:
-                    (found.value,) = struct.unpack("<d", value.to_bytes(8, "little"))
+                    (event.value,) = struct.unpack("<d", value.to_bytes(8, "little"))
             elif isinstance(value, tuple):
                 if number == 4:
-                    found.filled = True
-                    self._annotation(found, epoch, *value)
+                    event.filled = True
+                    self._annotation(event, epoch, *value)
                 elif number == 23:
-                    found.name = value
+                    event.name = value
                 elif number == 22:
-                    found.texts.append(value)
+                    event.texts.append(value)
                 elif number == 3:
-                    found.categories += numbers(data, kind, value)
+                    event.categories += numbers(data, kind, value)
                 elif number in (36, 42):
-                    found.flows += [(signed(one), number == 42) for one in numbers(data, kind, value)]
+                    event.flows += [(signed(one), number == 42) for one in numbers(data, kind, value)]
                 elif number in (47, 48):
-                    found.flows += [(signed(one), number == 48) for one in numbers(data, kind, value, True)]
+                    event.flows += [(signed(one), number == 48) for one in numbers(data, kind, value, True)]
                 elif number == 6:
-                    self._legacy(found, *value)
-        return found
+                    self._legacy(event, *value)
+        return event
 
     def _annotation(self, event: _Event, epoch: int, begin: int, end: int) -> None:
         name: bytes | None = None
@@ -493,38 +495,38 @@ class Decoder:
     # -- the GPU
 
     def _stage(self, begin: int, end: int) -> _Stage:
-        found = _Stage()
+        stage = _Stage()
         data = self._data
         for number, kind, value in fields(data, begin, end):
             if kind == VARINT and isinstance(value, int):
                 if number == 1:
-                    found.event = signed(value)
+                    stage.event = signed(value)
                 elif number == 2:
-                    found.duration = min(value, TIME_LIMIT)
+                    stage.duration = min(value, TIME_LIMIT)
                 elif number == 3:
-                    found.legacy_queue = _int32(value)
+                    stage.legacy_queue = _int32(value)
                 elif number == 4:
-                    found.legacy_kind = _int32(value)
+                    stage.legacy_kind = _int32(value)
                 elif number == 11:
-                    found.gpu = _int32(value)
+                    stage.gpu = _int32(value)
                 elif number == 13:
-                    found.queue = signed(value)
+                    stage.queue = signed(value)
                 elif number == 14:
-                    found.kind = signed(value)
+                    stage.kind = signed(value)
                 elif number == 18:
-                    found.waits.append(signed(value))
+                    stage.waits.append(signed(value))
                 elif number == 20:
-                    found.name_iid = value
+                    stage.name_iid = value
             elif isinstance(value, tuple):
                 if number == 6:
-                    self._extra(found, *value)
+                    self._extra(stage, *value)
                 elif number == 7:
-                    found.described = True
+                    stage.described = True
                 elif number == 17:
-                    found.name = value
+                    stage.name = value
                 elif number == 18:
-                    found.waits += [signed(one) for one in numbers(data, kind, value)]
-        return found
+                    stage.waits += [signed(one) for one in numbers(data, kind, value)]
+        return stage
 
     def _extra(self, stage: _Stage, begin: int, end: int) -> None:
         name = value = b""
@@ -576,19 +578,19 @@ class Decoder:
         self._slices += 1
 
     def _counters(self, begin: int, end: int) -> _Counters:
-        found = _Counters()
+        counters = _Counters()
         for number, kind, value in fields(self._data, begin, end):
             if kind == VARINT and isinstance(value, int):
                 if number == 3:
-                    found.gpu = _int32(value)
+                    counters.gpu = _int32(value)
                 elif number == 4:
-                    found.descriptor = signed(value)
+                    counters.descriptor = signed(value)
             elif isinstance(value, tuple):
                 if number == 1:
-                    found.described = True
+                    counters.described = True
                 elif number == 2:
-                    self._sample(found, *value)
-        return found
+                    self._sample(counters, *value)
+        return counters
 
     def _sample(self, counters: _Counters, begin: int, end: int) -> None:
         counter, sample = 0, 0.0

@@ -97,8 +97,8 @@ class SearchKeys:
             self.context.say(f"nothing matches “{search.query}”")
         else:
             said = f"match {place + 1:,} of {len(search):,} for “{search.query}”"
-            found = search.event(place)
-            self.context.jump(found.slice, said, found.source)
+            event = search.event(place)
+            self.context.jump(event.slice, said, event.source)
 
     def action_matches(self) -> None:
         from tracetui.tui.screens.matches import MatchesScreen

@@ -116,8 +116,8 @@ class Pane(TableView):
         if self.row is None or self.table is None or not self.has_focus:
             return ""
         columns = self.table.columns
-        found = terms_in(*(c.text(self.row) for c in columns), *(c.title for c in columns))
-        name = found[0].name if found else ""
+        terms = terms_in(*(c.text(self.row) for c in columns), *(c.title for c in columns))
+        name = terms[0].name if terms else ""
         return "launch (cause)" if name == "launch" and self.key in ("gaps", "steps") else name
 
     def about(self) -> Target | None:

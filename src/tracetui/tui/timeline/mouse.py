@@ -109,8 +109,8 @@ class Mouse:
             self._navigator.select(None)
         elif column < 0:
             self._lanes.toggle_track(line.track)
-        elif (found := event_at(local, line, column)) is not None:
-            self._navigator.select(found, of=line.source, reveal=False)
+        elif (event := event_at(local, line, column)) is not None:
+            self._navigator.select(event, of=line.source, reveal=False)
         elif (gap := gap_at(local, line, column)) is not None:
             self._widget.post_message(GapClicked(*gap, line.source))
         else:
