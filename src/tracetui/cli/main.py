@@ -40,6 +40,7 @@ COMMANDS = {
     "steps": ("tables", OURS["steps"].title),
     "findings": ("tables", OURS["findings"].title),
     "compare": ("compare", "Print what one trace does differently from another, and why."),
+    "ranks": ("ranks", "Print which rank of a job the others wait for, and why."),
     "efficiency": ("tables", OURS["efficiency"].title),
     "view": ("tables", "Print a view by its name, such as one of a plugin."),
     "check": ("check", "Report what is wrong with a file; write a clean copy."),

@@ -106,14 +106,14 @@ def job_of(files: Sequence[RankSummary], unreadable: Sequence[tuple[str, str]] =
     world = max((file.world or 0 for file in chosen), default=0)
     missing = sorted(set(range(world)) - set(ranks))
     alone = [1 - min(1.0, row.file.exposed_steps / row.file.step_time) for row in rows if row.file.step_time]
-    own = [row.own for row in rows]
+    slowest = max((row.own for row in rows), default=0)
     return Job(
         rows,
         matched,
         found,
         _verdict(chosen),
         _straggler(rows),
-        min(own) / max(own) if own and max(own) else None,
+        min(row.own for row in rows) / slowest if slowest else None,
         min(alone, default=None),
         tuple(missing),
         tuple(strangers),
