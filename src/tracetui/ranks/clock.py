@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
+from tracetui.core.copying import replace
 from tracetui.ranks.calls import Key
-from tracetui.ranks.order import ALIKE, ON_ONE_CLOCK, Line, ends_apart, places
+from tracetui.ranks.order import ALIKE, ON_ONE_CLOCK, Line, can_be, ends_apart, places
 from tracetui.ranks.summary import RankSummary
 from tracetui.trace.model import I64
 
 LONG = 16
 """With fewer collectives than this, no drift is told from chance."""
+MOST = 0.8
+"""So many of the ends have to fit."""
 _MOST_DRIFT = 1e-2
 
 
@@ -53,39 +56,50 @@ def clocks_of(files: Sequence[RankSummary], ranks: Sequence[int], lines: Lines) 
         for key in groups[near]:
             for rank, line in lines[key].items():
                 if rank not in found:
-                    samples.setdefault(rank, []).append(_apart(lines[key][near], line, found[near]))
+                    samples.setdefault(rank, []).append(_apart(_on(lines[key][near], found[near]), line))
         for rank in sorted(samples):
             if (clock := _fit(samples[rank])) is not None:
                 found[rank] = clock
                 waiting.append(rank)
+        if not waiting and (fits := _fits(lines, found)) is not None:
+            found[fits] = Clock()
+            waiting.append(fits)
     _of_hosts(files, ranks, found)
     return {rank: found.get(rank, Clock(known=False)) for rank in ranks}
 
 
-def _apart(near: Line, line: Line, clock: Clock) -> tuple[I64, I64]:
+def _on(line: Line, clock: Clock) -> Line:
+    return replace(line, start=clock.on(line.start), end=clock.on(line.end))
+
+
+def _fits(lines: Lines, found: Mapping[int, Clock]) -> int | None:
+    """A rank whose sends and receives do not tell its clock, as nobody waited in them, but can be on the
+    job's."""
+    for key, by_rank in lines.items():
+        if key.kind == "pair" and len(by_rank) == 2:
+            for rank, other in (sorted(by_rank), sorted(by_rank, reverse=True)):
+                known = rank not in found and other in found
+                if known and can_be(_on(by_rank[other], found[other]), by_rank[rank]):
+                    return rank
+    return None
+
+
+def _apart(there: Line, line: Line) -> tuple[I64, I64]:
     """(times of a rank, how much later its calls ended than those of one whose clock is known)."""
-    there = Line(near.op, near.number, clock.on(near.start), clock.on(near.end), near.sends, near.receives)
-    none = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    best, least = none, None
-    for aligned in (True, False):
-        place = places(there, line, aligned)
-        if place is None:
-            continue
-        time, apart = ends_apart(there, line, place)
-        if not len(time):
-            continue
-        away = float(np.median(np.abs(apart)))
-        if aligned and away <= ON_ONE_CLOCK:
-            return time, apart
-        spread = _spread(time, apart)
-        if least is None or spread < least:
-            best, least = (time, apart), spread
-    return best if least is not None and least <= ALIKE else none
+    none = np.zeros(0, np.int64)
+    place = places(there, line, aligned=False)
+    if place is None:
+        return none, none
+    both = (place >= 0) & (place < len(there))
+    if not both.any() or (there.op[place[both]] != line.op[both]).any():
+        return none, none
+    time, apart = ends_apart(there, line, place)
+    return (time, apart) if len(time) and _spread(time, apart) <= ALIKE else (none, none)
 
 
 def _spread(time: I64, apart: I64) -> float:
     clock = _line(time, apart)
-    return float(np.median(np.abs(apart + clock.offset + (time - clock.at) * clock.drift)))
+    return float(np.quantile(np.abs(apart + clock.offset + (time - clock.at) * clock.drift), MOST))
 
 
 def _fit(samples: Sequence[tuple[I64, I64]]) -> Clock | None:
@@ -126,9 +140,8 @@ def _of_hosts(files: Sequence[RankSummary], ranks: Sequence[int], found: dict[in
         if file.host is not None and rank in found:
             hosts.setdefault(file.host, []).append(rank)
     for mine in hosts.values():
-        offsets = np.array([found[rank].offset for rank in mine])
-        middle = int(np.median(offsets))
-        close = [rank for rank in mine if abs(found[rank].offset - middle) <= ON_ONE_CLOCK]
+        close = [rank for rank in mine if abs(found[rank].offset - found[mine[0]].offset) <= ON_ONE_CLOCK]
+        middle = int(np.median([found[rank].offset for rank in close]))
         if len(close) > 1 and not any(found[rank].drift for rank in close):
             shared = Clock() if any(found[rank] == Clock() for rank in close) else Clock(middle)
             found.update(dict.fromkeys(close, shared))

@@ -18,7 +18,7 @@ from tracetui.ranks.summary import RankSummary
 from tracetui.ranks.why import Why, kernel_ratio, why
 from tracetui.trace.model import I64
 
-LEAST_SHARE = 0.02
+LEAST_SHARE = 0.05
 """Where the others wait for a rank for less than this share of the steps, it is no straggler."""
 MOSTLY = 0.5
 """A straggler causes at least this part of all waiting, and twice as much as any other rank."""

@@ -3,6 +3,8 @@ or end with the same one."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from msgspec import Struct
 
@@ -14,6 +16,9 @@ ON_ONE_CLOCK = 50_000
 two GPUs of one host lie within 30 µs."""
 ALIKE = 100_000
 """The ends of wrongly paired collectives differ by more than this, in ns, from pair to pair."""
+TIMES = 4
+"""Pairings whose ends are this many times as far apart as the best ones' may be right, too."""
+_NOISE = 1_000
 MOST_SHIFTS = 4000
 _SIZED = ("allreduce", "all_reduce", "reduce", "broadcast")
 """Collectives that have the same size on each rank."""
@@ -77,24 +82,47 @@ def places(a: Line, b: Line, aligned: bool = True) -> I64 | None:
     return None if shift is None else np.arange(len(b)) + shift
 
 
+class _Way(NamedTuple):
+    """What speaks for a shift: the smallest is best."""
+
+    never: int
+    few: int
+    apart: float
+    shift: int
+    overlap: int = 0
+    away: float = 0.0
+
+
 def _shift(a: Line, b: Line, aligned: bool) -> int | None:
-    best, found = None, None
+    ways, pair = [], a.sends or a.receives
     for shift in _candidates(a, b, aligned):
         low, high = max(0, -shift), min(len(b), len(a) - shift)
         if high <= low or (not aligned and 2 * (high - low) < min(len(a), len(b))):
             continue
         mine, other = slice(low, high), slice(low + shift, high + shift)
         apart = b.end[mine] - a.end[other]
-        away = 0 if aligned else round(float(np.median(apart)))
-        never = int((a.op[other] != b.op[mine]).sum()) + int(_never(a, b, mine, other, away).sum())
-        pair = a.sends or a.receives
-        spread = float(np.median(np.abs(apart - away)))
+        never = int((a.op[other] != b.op[mine]).sum())
         # A small send does not wait for its receive: the ends of a pair say little.
         few = low - high if pair else 0
-        score = (never, few, spread if aligned else spread // 5_000, abs(away), abs(shift))
-        if best is None or score < best:
-            best, found = score, shift
-    return found
+        if aligned:
+            never += int(_never(a, b, mine, other).sum())
+            ways.append(_Way(never, few, float(np.median(np.abs(apart))), shift))
+        else:
+            # From one to the next, so that neither an offset nor a drift matters.
+            spread = float(np.mean(np.abs(np.diff(apart)))) if high - low > 1 else 0.0
+            ways.append(_Way(never, few, spread, shift, high - low, abs(float(np.median(apart)))))
+    if not ways:
+        return None
+    best = min(ways, key=lambda way: (*way[:3], abs(way.shift)))
+    if aligned:
+        return best.shift
+    # Where steps are alike, others fit nearly as well: then the file's clock is right if it may be, and
+    # else the recordings began together.
+    alike = [way for way in ways if way[:2] == best[:2] and way.apart <= TIMES * (best.apart + _NOISE)]
+    nearest = min(alike, key=lambda way: way.away)
+    if nearest.away <= ON_ONE_CLOCK:
+        return nearest.shift
+    return min(alike, key=lambda way: (-way.overlap, way.away)).shift
 
 
 def _candidates(a: Line, b: Line, aligned: bool) -> list[int]:
@@ -107,14 +135,24 @@ def _candidates(a: Line, b: Line, aligned: bool) -> list[int]:
     return [*shifts[np.argsort(-often, kind="stable")][:16].tolist(), 0, len(a) - len(b)]
 
 
-def _never(a: Line, b: Line, mine: slice, other: slice, away: int) -> Bool:
+def _never(a: Line, b: Line, mine: slice, other: slice) -> Bool:
     """Pairs that cannot be: nobody is done with a collective before all have begun it."""
     gone = np.zeros(mine.stop - mine.start, np.bool_)
     if not b.sends:
-        gone |= b.end[mine] - away + ON_ONE_CLOCK * (away != 0) < a.start[other]
+        gone |= b.end[mine] < a.start[other]
     if not a.sends:
-        gone |= a.end[other] + ON_ONE_CLOCK * (away != 0) < b.start[mine] - away
+        gone |= a.end[other] < b.start[mine]
     return gone
+
+
+def can_be(a: Line, b: Line) -> bool:
+    """Whether the times of two ranks that made a pair can be on one clock."""
+    place = places(a, b)
+    if place is None:
+        return False
+    low, high = max(0, -int(place[0])), min(len(b), len(a) - int(place[0]))
+    mine = slice(low, high)
+    return high > low and not _never(a, b, mine, slice(low + int(place[0]), high + int(place[0]))).any()
 
 
 def ends_apart(a: Line, b: Line, place: I64) -> tuple[I64, I64]:
@@ -126,6 +164,9 @@ def ends_apart(a: Line, b: Line, place: I64) -> tuple[I64, I64]:
         # A receive that waited ends with its send; one that came later says nothing.
         one, where = (a, other) if a.receives else (b, at)
         long = one.end - one.start
-        waited = long[where] > 2 * long.min()
+        waited = long[where] > 3 * min(long.min(), (a.end - a.start).min(), (b.end - b.start).min())
         at, other = at[waited], other[waited]
+        later = (a.end[other] - b.end[at]) if a.receives else (b.end[at] - a.end[other])
+        near = later <= later.min(initial=1 << 62) + ALIKE
+        at, other = at[near], other[near]
     return b.end[at], b.end[at] - a.end[other]

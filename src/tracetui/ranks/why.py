@@ -47,7 +47,9 @@ class Why(Struct, frozen=True):
     outside: bool = False
     """Whether the CPU was outside of all that was recorded."""
     behind: int = 0
-    """How much later than the first its CPU asked for the collectives, median."""
+    """How much later than the first its CPU asked for the collectives, on average by how late it was."""
+    already: bool = False
+    """Whether it was late mostly at the first collective that was recorded."""
 
 
 def why(file: RankSummary, others: Sequence[RankSummary], late: Sequence[Late], ahead: int) -> Why:
@@ -66,7 +68,8 @@ def why(file: RankSummary, others: Sequence[RankSummary], late: Sequence[Late], 
         steps[max(low, high - 1) : high + 1] = True
     chosen, many = np.flatnonzero(steps), int(shows.sum())
     held, total = sum(one.on_device for one in late), sum(one.by for one in late)
-    behind = round(float(np.median([one.behind for one in late])))
+    behind = round(sum(one.behind * one.by for one in late) / max(total, 1))
+    already = 2 * sum(one.by for one in late if not one.since) >= total
     if 2 * held >= total > 0:
         return _on_device(file, others, many, behind)
     mine = file.cpu.spent[chosen].sum(0)
@@ -85,6 +88,8 @@ def why(file: RankSummary, others: Sequence[RankSummary], late: Sequence[Late], 
     if own[place] >= 0.5 * grown > 0:
         name = file.cpu.places[place]
         ways = [OWN] if name else [OWN, OUTSIDE]
+        each = file.cpu.spent[:, place, ways].sum(1)
+        many = int((each >= _SHOWS * each.max()).sum())
         return Why(
             "loader" if is_loader(name) or _LOADS.search(name) else "host",
             name,
@@ -108,6 +113,7 @@ def why(file: RankSummary, others: Sequence[RankSummary], late: Sequence[Late], 
         ratio=busy / usually if usually else None,
         more=more_ops,
         behind=behind,
+        already=already,
     )
 
 

@@ -156,8 +156,8 @@ def _why(why: Why, several: bool) -> str:
     if why.outside:
         return (
             f"Its CPU is outside of all ops and annotations for {duration(why.spent)}, where {theirs} "
-            f"{spend} {duration(why.usual)}, {steps}: code that was not recorded, the garbage collector, or another "
-            "process. Record with_stack=True to see which code it is."
+            f"{spend} {duration(why.usual)}, {steps}: code that was not recorded, the garbage collector, or "
+            "another process. Record with_stack=True to see which code it is."
         )
     if why.cause == "gpu":
         return f"Its GPU takes {_times(why.ratio)} as long for the same kernels, {steps}."
@@ -172,6 +172,11 @@ def _why(why: Why, several: bool) -> str:
         return (
             f"Its CPU takes {_times(why.ratio)} as long for what {'all ranks' if several else 'both'} do: "
             f"{duration(why.spent)}, where {theirs} {spend} {duration(why.usual)}, {steps}."
+        )
+    if why.already:
+        return (
+            f"It is {duration(max(why.behind, 0))} behind already at the first collective that was recorded: "
+            "what made it late came before."
         )
     return (
         f"Its CPU is as fast as {'those of the others' if several else 'that of the other'}, but runs "
@@ -199,10 +204,9 @@ def _slow_gpu(job: Job, straggler: Straggler) -> list[str]:
             f"Its GPU {of}, but its collectives start as soon as its CPU launches them: that is not what "
             f"{_others(job)} wait{'s' if len(job.ranks) == 2 else ''} for."
         ]
-    return [
-        f"The GPU of rank {longest.rank} {of}, and yet rank {straggler.rank} comes last: the GPUs wait for "
-        f"their CPUs, and that of rank {straggler.rank} is behind."
-    ]
+    behind = f": the GPUs wait for their CPUs, and that of rank {straggler.rank} is behind"
+    told = behind if straggler.why.cause == "cpu" else ""
+    return [f"The GPU of rank {longest.rank} {of}, and yet rank {straggler.rank} comes last{told}."]
 
 
 def _others(job: Job) -> str:
