@@ -12,7 +12,8 @@ from tracetui.ranks.match import Matched
 from tracetui.trace.model import I64
 
 LATENCY = 20_000
-"""A kernel that starts later than this after its launch was held up on the device."""
+"""A kernel that starts later than this after its launch was held up on the device, ns. Shorter waits are not
+passed on."""
 
 
 class Late(Struct, frozen=True):
@@ -77,13 +78,13 @@ def blame(matched: Matched, ranks: Sequence[int]) -> Blame:
             behind = called[slowest] - called[longest]
             late[slow].append(Late(i, start[slowest], since, own, round(min(max(held, 0), own)), behind))
             other, most = max(share.items(), key=lambda one: one[1])
-            if other != slow and most > 0.5:
+            if other != slow and most > 0.5 and by >= LATENCY:
                 passed[slow][other] += 1
         for rank, part in share.items():
             caused[rank] += part * sum(alone[first[i] : first[i + 1]])
         for call in calls:
             if alone[call] > 0:
-                waited[rank_of[call]].append((end[call], alone[call], share))
+                waited[rank_of[call]].append((start[slowest], alone[call], share))
         synced[key_of[i]] = max(end[first[i] : first[i + 1]])
     return Blame(caused, {rank: tuple(some) for rank, some in late.items()}, passed, exposed)
 
@@ -95,10 +96,10 @@ def _shares(
     since it and the others were last together, and its own."""
     share: dict[int, float] = defaultdict(float)
     left = by
-    for end, length, whose in reversed(waited):
-        if end <= since or left <= 0:
+    for over, length, whose in reversed(waited):
+        if over <= since or left <= 0:
             break
-        if end > until:
+        if over > until:
             continue
         part = min(length, left)
         left -= part
