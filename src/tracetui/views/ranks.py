@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from tracetui.core.errors import Progress, TraceError
 from tracetui.core.safe_text import plain
 from tracetui.core.units import capital, duration, plural, share, verb
+from tracetui.ranks.dumps import Call, Dump, Stuck, read_dump, stuck
 from tracetui.ranks.job import Job, Rank, Straggler
 from tracetui.ranks.why import Why
 from tracetui.views import markdown
@@ -28,6 +30,10 @@ SHOWS = 0.05
 """If that is at least this share of the steps."""
 MOST = 8
 """Files or ranks that a note names."""
+_NOT_IN_DUMPS = (
+    "host", "offset_ns", "residual_ns", "last", "wait_ns", "transfer_ns", "compute_ns",
+    "exposed_communication_ns",
+)  # fmt: skip
 HEADS = ("Rank", "Last", "Waits", "Transfers", "Compute", "Exposed", "Own time", "Waited for")
 
 
@@ -331,7 +337,7 @@ def unknown_metric(limits: Sequence[tuple[str, float]]) -> str | None:
     return next((name for name, _ in limits if name not in METRICS), None)
 
 
-def read_job(paths: Sequence[str], progress: Any = None) -> Job:
+def read_job(paths: Sequence[str], progress: Progress | None = None) -> Job:
     """The job that these files are of. Raises TraceError."""
     from tracetui.ranks.job import job_of
     from tracetui.ranks.pool import summaries
@@ -339,3 +345,135 @@ def read_job(paths: Sequence[str], progress: Any = None) -> Job:
     found = summaries(paths, progress)
     bad = [(path, one) for path, one in found.items() if isinstance(one, str)]
     return job_of([one for one in found.values() if not isinstance(one, str)], bad)
+
+
+def dumps_answer(dumps: Sequence[Dump], unreadable: Sequence[tuple[str, str]] = ()) -> Answer:
+    """What there is to say about dumps of the flight recorder."""
+    found = stuck(dumps)
+    said = _stuck_sentences(dumps, found)
+    notes = [f"{line} (left out)" for _, line in unreadable[:MOST]]
+
+    def lines(width: int) -> list[Line]:
+        made = paragraph(said[0], width, "title")
+        for sentence in said[1:]:
+            made += paragraph(sentence, width, head=INDENT)
+        for note in notes:
+            made += paragraph(note, width, "dim")
+        return made
+
+    def text() -> str:
+        body = "\n".join(f"{markdown.cell(line)}\n" for line in (*said, *notes))
+        return f"{markdown.heading('Flight recorder')}\n{body}"
+
+    return Answer("ranks", lambda: _dumps_json(dumps, found, said, notes), text, lines,
+                  choose=lambda data: data["ranks"])  # fmt: skip
+
+
+def read_dumps(paths: Sequence[str]) -> tuple[list[Dump], list[tuple[str, str]]]:
+    """(the dumps, (path, why) of those that cannot be read). Raises TraceError where they are not of one
+    moment of one job, or none can be read."""
+    found: list[Dump] = []
+    bad = []
+    for path in paths:
+        try:
+            found.append(read_dump(path))
+        except TraceError as error:
+            bad.append((path, str(error)))
+    if not found:
+        raise TraceError(bad[0][1])
+    if len({dump.rank for dump in found}) < len(found):
+        raise TraceError("several dumps are of one rank: name those of one moment")
+    return sorted(found, key=lambda dump: dump.rank), bad
+
+
+def _dumps_json(
+    dumps: Sequence[Dump], found: Sequence[Stuck], said: Sequence[str], notes: Sequence[str]
+) -> Record:
+    first = next((one for one in found if one.absent), None)
+    nothing = dict.fromkeys(_NOT_IN_DUMPS)
+    return {
+        "ranks": [{"rank": dump.rank, "file": plain(dump.path), **nothing} for dump in dumps],
+        "collectives": {"matched": None, "unmatched": None, "wait_ns": None, "transfer_ns": None},
+        "verdict": "stuck" if first else "not known",
+        "straggler": None
+        if first is None
+        else {
+            "rank": min(first.absent),
+            "share": None,
+            "cause": "not come",
+            "reason": " ".join(said),
+        },
+        "stuck": [
+            {
+                "group": one.group[0],
+                "description": one.group[1],
+                "number": one.number,
+                "operation": one.operation,
+                "came": {str(rank): call.state for rank, call in sorted(one.came.items())},
+                "missing": sorted(one.absent),
+                "unknown": list(one.unknown),
+                "since_ns": one.since,
+                "waits_at": {str(rank): call.place for rank, call in sorted(one.came.items())},
+                "last_seen_at": {
+                    str(rank): call.place if call else "" for rank, call in sorted(one.absent.items())
+                },
+                "differs": one.differs,
+            }
+            for one in found
+        ],
+        "notes": list(notes),
+    }
+
+
+def _stuck_sentences(dumps: Sequence[Dump], found: Sequence[Stuck]) -> list[str]:
+    of = f"the {plural(len(dumps), 'dump')} of {_ranks([dump.rank for dump in dumps])}"
+    if not found:
+        return [f"Nothing is stuck: every collective in {of} is complete."]
+    waiting = [one for one in found if one.absent]
+    if not waiting:
+        said = ["No rank is missing: all that have a dump have come to every collective."]
+        said += [_under_way(one) for one in found[:MOST]]
+        return said
+    first, *rest = waiting
+    absent, last = sorted(first.absent), first.absent[min(first.absent)]
+    have = "has" if len(absent) == 1 else "have"
+    said = [
+        f"{capital(_ranks(absent))} {have} not come to {_called(first)}.",
+        f"{capital(_ranks(sorted(first.came)))} {'waits' if len(first.came) == 1 else 'wait'} there since "
+        f"{_clock(first.since)}{_at(first.came[min(first.came)])}.",
+    ]
+    if last is not None:
+        said.append(
+            f"The last that rank {min(absent)} asked for is {last.operation} {last.number} of "
+            f'"{last.group[1] or last.group[0]}", at {_clock(last.created)}{_at(last)}.'
+        )
+    for one in rest[:MOST]:
+        said.append(f"Also waiting for {_ranks(sorted(one.absent))}: {_called(one)}.")
+    said += [_under_way(one) for one in found if not one.absent][:MOST]
+    for one in found:
+        if one.unknown:
+            said.append(f"There is no dump of {_ranks(one.unknown)}, which {_called(one)} needs, too.")
+            break
+    return said
+
+
+def _under_way(one: Stuck) -> str:
+    if one.differs:
+        return f"The ranks ask for different things as {_called(one)}: other operations, or other sizes."
+    if one.unknown:
+        return f"{capital(_called(one))} is not complete: there is no dump of {_ranks(one.unknown)}."
+    return f"{capital(_called(one))} is under way on all of its ranks."
+
+
+def _called(one: Stuck) -> str:
+    return f'{one.operation} {one.number} of the group "{one.group[1] or one.group[0]}"'
+
+
+def _at(call: Call) -> str:
+    return f", at {call.place}" if call.place else ""
+
+
+def _clock(ns: int) -> str:
+    """A time of day, in UTC."""
+    seconds, rest = divmod(ns, 1_000_000_000)
+    return f"{time.strftime('%H:%M:%S', time.gmtime(seconds))}.{rest // 1_000_000:03} UTC"
