@@ -46,7 +46,7 @@ def cpu_steps(trace: Trace, low: I64, high: I64) -> CpuSteps:
     tag, way = np.full(len(trace), -1, np.int64), np.full(len(trace), OUTSIDE, np.int8)
     _places(trace, lanes, tag, way)
     leaves = [_leaves(trace, lane) for lane in lanes]
-    times = np.unique(np.concatenate([low, high, *(time for time, _ in leaves)]))
+    times = np.sort(np.concatenate([low, high, *(time for time, _ in leaves)]), kind="stable")
     best, place = np.full(len(times), OUTSIDE), np.full(len(times), -1, np.int64)
     for time, slice_ in leaves:
         at = np.searchsorted(time, times, side="right") - 1
@@ -121,8 +121,9 @@ def _leaves(trace: Trace, lane: int) -> tuple[I64, I64]:
     ]
     start, depth = trace.start[at], trace.depth[at].astype(np.int64)
     time = np.concatenate([start, start + trace.duration[at]])
-    begins = np.arange(2 * len(at)) < len(at)
-    order = np.lexsort((np.concatenate([depth, -depth]), begins, time))
+    # At one time, ends come before starts, and the inner ones first: the last of them tells what runs then.
+    rank = np.concatenate([this.rows + depth, this.rows - 1 - depth])
+    order = np.argsort(time * (2 * this.rows) + rank, kind="stable")
     slice_ = np.concatenate([at, trace.parent[at].astype(np.int64)])[order]
     return time[order], slice_
 
