@@ -123,7 +123,8 @@ def _leaves(trace: Trace, lane: int) -> tuple[I64, I64]:
     time = np.concatenate([start, start + trace.duration[at]])
     # At one time, ends come before starts, and the inner ones first: the last of them tells what runs then.
     rank = np.concatenate([this.rows + depth, this.rows - 1 - depth])
-    order = np.argsort(time * (2 * this.rows) + rank, kind="stable")
+    apart = int(np.abs(time).max(initial=0)) < (1 << 62) // (2 * max(this.rows, 1))
+    order = np.argsort(time * (2 * this.rows) + rank, kind="stable") if apart else np.lexsort((rank, time))
     slice_ = np.concatenate([at, trace.parent[at].astype(np.int64)])[order]
     return time[order], slice_
 

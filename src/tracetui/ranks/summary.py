@@ -30,7 +30,7 @@ MOST_RANKS = 1 << 20
 """A larger number in a file is not a rank."""
 KERNELS = 12
 """The names of kernels that are compared over ranks: those with the most time."""
-GRIDS = 3
+GRIDS = 4
 """Kernels of each name whose grids are looked at."""
 _NAMED = re.compile(r"(?i)(?:rank|worker|tp-?|gpu|_r|^r)[-_]?(\d{1,6})(?!\d)")
 _HOST = re.compile(r"(.+)_\d+\.\d+\.pt\.trace\.json(?:\.gz)?$")
@@ -167,7 +167,7 @@ def _kernels(trace: Trace) -> dict[str, KernelSum]:
     found = {}
     for of in Slices(trace, kernels).by_name()[:KERNELS]:
         at = of.slices.at
-        some = at[np.linspace(0, len(at) - 1, min(GRIDS, len(at))).astype(np.int64)]
-        grids = {str(args.get("grid")) for _, args in trace.args_in_turn(some)}
+        # The first ones: they lie together in the file.
+        grids = {str(args.get("grid")) for _, args in trace.args_in_turn(at[:GRIDS])}
         found[of.name] = KernelSum(of.calls, of.time, tuple(sorted(grids)))
     return found
