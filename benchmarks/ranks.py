@@ -87,9 +87,9 @@ def made(folder: Path, ranks: int, megabytes: float, zipped: bool, alike: bool) 
             every = str(list(range(ranks)))
             if not alike:
                 file["distributedInfo"] = {"rank": rank, "world_size": ranks}
-                for event in file["traceEvents"]:
-                    if "Process Group Ranks" in event.get("args", {}):
-                        event["args"] |= {"Process Group Ranks": every, "Group size": ranks}
+            for event in file["traceEvents"]:
+                if "Process Group Ranks" in event.get("args", {}):
+                    event["args"] |= {"Process Group Ranks": every, "Group size": ranks}
             text = json.dumps(file, indent=1).encode()
             path.write_bytes(gzip.compress(text, 1) if zipped else text)
         found.append(path)

@@ -24,6 +24,10 @@ MOSTLY = 0.5
 """A straggler causes at least this part of all waiting, and twice as much as any other rank."""
 
 
+COMPARED = 32
+"""A rank is compared with so many others, of more than that with some from all of them."""
+
+
 class Rank(Struct, frozen=True, eq=False):
     """One rank of a job. Times in ns."""
 
@@ -202,7 +206,7 @@ def _rows(
     rows = []
     for file, rank in zip(files, ranks, strict=True):
         mine = matched.rank == rank
-        others = [other for other in files if other is not file]
+        others = [other for other in files[:: max(1, len(files) // COMPARED)] if other is not file]
         late = found.late[rank]
         because = None
         if found.caused[rank] >= LEAST_SHARE * file.step_time and any(one.by for one in late):

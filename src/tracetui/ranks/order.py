@@ -3,8 +3,6 @@ or end with the same one."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from msgspec import Struct
 
@@ -20,6 +18,7 @@ TIMES = 4
 """Pairings whose ends are this many times as far apart as the best ones' may be right, too."""
 _NOISE = 1_000
 MOST_SHIFTS = 4000
+FEW = 32
 _SIZED = ("allreduce", "all_reduce", "reduce", "broadcast")
 """Collectives that have the same size on each rank."""
 
@@ -82,52 +81,68 @@ def places(a: Line, b: Line, aligned: bool = True) -> I64 | None:
     return None if shift is None else np.arange(len(b)) + shift
 
 
-class _Way(NamedTuple):
-    """What speaks for a shift: the smallest is best."""
-
-    never: int
-    few: int
-    apart: float
-    shift: int
-    overlap: int = 0
-    away: float = 0.0
-
-
 def _shift(a: Line, b: Line, aligned: bool) -> int | None:
-    ways, pair = [], a.sends or a.receives
+    if not aligned:
+        return _unaligned(a, b)
+    best, found = None, None
     for shift in _candidates(a, b, aligned):
-        low, high = max(0, -shift), min(len(b), len(a) - shift)
-        if high <= low or (not aligned and 2 * (high - low) < min(len(a), len(b))):
+        mine, other = _both(a, b, shift)
+        if mine.stop <= mine.start:
             continue
-        mine, other = slice(low, high), slice(low + shift, high + shift)
-        apart = b.end[mine] - a.end[other]
-        never = int((a.op[other] != b.op[mine]).sum())
+        never = int((a.op[other] != b.op[mine]).sum()) + int(_never(a, b, mine, other).sum())
         # A small send does not wait for its receive: the ends of a pair say little.
-        few = low - high if pair else 0
-        if aligned:
-            never += int(_never(a, b, mine, other).sum())
-            ways.append(_Way(never, few, float(np.median(np.abs(apart))), shift))
-        else:
-            # From one to the next, so that neither an offset nor a drift matters.
-            spread = float(np.mean(np.abs(np.diff(apart)))) if high - low > 1 else 0.0
-            ways.append(_Way(never, few, spread, shift, high - low, abs(float(np.median(apart)))))
+        few = mine.start - mine.stop if a.sends or a.receives else 0
+        score = (never, few, float(np.median(np.abs(b.end[mine] - a.end[other]))), abs(shift))
+        if best is None or score < best:
+            best, found = score, shift
+    return found
+
+
+def _unaligned(a: Line, b: Line) -> int | None:
+    """The shift whose ends lie equally far apart from one call to the next, so that neither an offset nor a
+    drift of the clocks matters."""
+    pair, step_a, step_b = a.sends or a.receives, np.diff(a.end), np.diff(b.end)
+    one_op = len(a.op) and (a.op == a.op[0]).all() and (b.op == a.op[0]).all()
+    ways: list[tuple[tuple[int, int], float, int, int]] = []
+    for shift in _candidates(a, b, aligned=False):
+        mine, other = _both(a, b, shift)
+        many = mine.stop - mine.start
+        if 2 * many < min(len(a), len(b)) or many < 1:
+            continue
+        never = 0 if one_op else int((a.op[other] != b.op[mine]).sum())
+        # As many as can be, of a pair: its ends say little.
+        first = never, -many if pair else 0
+        if ways and first > min(ways)[0]:
+            continue
+        between = step_b[mine.start : mine.stop - 1] - step_a[other.start : other.stop - 1]
+        ways.append((first, float(np.abs(between).mean()) if many > 1 else 0.0, many, shift))
     if not ways:
         return None
-    best = min(ways, key=lambda way: (*way[:3], abs(way.shift)))
-    if aligned:
-        return best.shift
+    first, least = min(way[:2] for way in ways)
     # Where steps are alike, others fit nearly as well: then the file's clock is right if it may be, and
     # else the recordings began together.
-    alike = [way for way in ways if way[:2] == best[:2] and way.apart <= TIMES * (best.apart + _NOISE)]
-    nearest = min(alike, key=lambda way: way.away)
-    if nearest.away <= ON_ONE_CLOCK:
-        return nearest.shift
-    return min(alike, key=lambda way: (-way.overlap, way.away)).shift
+    alike = [way for way in ways if way[0] == first and way[1] <= TIMES * (least + _NOISE)]
+
+    def away(shift: int) -> float:
+        mine, other = _both(a, b, shift)
+        return abs(float(np.median(b.end[mine] - a.end[other])))
+
+    far = {shift: away(shift) for *_, shift in alike}
+    nearest = min(far, key=far.__getitem__)
+    if far[nearest] <= ON_ONE_CLOCK:
+        return nearest
+    return min(alike, key=lambda way: (-way[2], far[way[3]]))[3]
+
+
+def _both(a: Line, b: Line, shift: int) -> tuple[slice, slice]:
+    """(the calls of `b` that have a partner, their partners in `a`)."""
+    low, high = max(0, -shift), min(len(b), len(a) - shift)
+    return slice(low, high), slice(low + shift, high + shift)
 
 
 def _candidates(a: Line, b: Line, aligned: bool) -> list[int]:
     every = range(1 - len(b), len(a))
-    if len(every) <= MOST_SHIFTS and (not aligned or a.sends or a.receives or len(every) < 64):
+    if len(every) <= MOST_SHIFTS and (not aligned or a.sends or a.receives or len(every) < FEW):
         return list(every)
     near = np.clip(np.searchsorted(a.end, b.end), 1, max(1, len(a) - 1))
     near -= (b.end - a.end[near - 1]) < (a.end[np.minimum(near, len(a) - 1)] - b.end)
@@ -150,9 +165,8 @@ def can_be(a: Line, b: Line) -> bool:
     place = places(a, b)
     if place is None:
         return False
-    low, high = max(0, -int(place[0])), min(len(b), len(a) - int(place[0]))
-    mine = slice(low, high)
-    return high > low and not _never(a, b, mine, slice(low + int(place[0]), high + int(place[0]))).any()
+    mine, other = _both(a, b, int(place[0]))
+    return mine.stop > mine.start and not _never(a, b, mine, other).any()
 
 
 def ends_apart(a: Line, b: Line, place: I64) -> tuple[I64, I64]:
