@@ -70,6 +70,8 @@ def repeated(path: Path, megabytes: float) -> dict[str, Any]:
             if event["name"].startswith("ProfilerStep#"):
                 one["name"] = f"ProfilerStep#{int(event['name'][13:]) + 1000 * time_}"
             found.append(one)
+    # PyTorch writes what the CPU did first, and then the calls and the work of the GPU.
+    found.sort(key=lambda one: one.get("cat") not in ("cpu_op", "user_annotation", "fwdbwd", None))
     return file | {"traceEvents": found}
 
 

@@ -46,12 +46,15 @@ def cpu_steps(trace: Trace, low: I64, high: I64) -> CpuSteps:
     tag, way = np.full(len(trace), -1, np.int64), np.full(len(trace), OUTSIDE, np.int8)
     _places(trace, lanes, tag, way)
     leaves = [_leaves(trace, lane) for lane in lanes]
-    times = np.sort(np.concatenate([low, high, *(time for time, _ in leaves)]), kind="stable")
-    best, place = np.full(len(times), OUTSIDE), np.full(len(times), -1, np.int64)
-    for time, slice_ in leaves:
-        at = np.searchsorted(time, times, side="right") - 1
-        leaf = np.where(at >= 0, slice_[at], -1) if len(time) else np.full(len(times), -1)
-        mine = np.where(leaf >= 0, way[leaf], OUTSIDE)
+    parts = [low, high, *(time for time, _ in leaves)]
+    times = np.concatenate(parts)
+    order = np.argsort(times, kind="stable")  # of parts that are in order: they are merged
+    times, first = times[order], np.cumsum([0, *map(len, parts)])
+    best, place = np.full(len(times), OUTSIDE, np.int8), np.full(len(times), -1, np.int64)
+    for (_, slice_), begin, end in zip(leaves, first[2:-1].tolist(), first[3:].tolist(), strict=True):
+        at = np.maximum.accumulate(np.where((order >= begin) & (order < end), order - begin, -1))
+        leaf = np.append(slice_, -1)[at]
+        mine = np.append(way, np.int8(OUTSIDE))[leaf]
         better = _PRIORITY[mine] > _PRIORITY[best]
         best[better], place[better] = mine[better], tag[leaf[better]]
     length = np.diff(times, append=times[-1:])
