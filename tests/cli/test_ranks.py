@@ -43,6 +43,17 @@ def test_json() -> None:
     assert "and yet rank 0 comes last" in said["straggler"]["reason"]
 
 
+def test_bandwidth() -> None:
+    (row,) = json.loads(run(JOB, "--json").stdout)["operations"]
+    # Three steps of four buckets, in bf16, between two ranks.
+    moved = 3 * 2 * (16_778_240 + 13_634_560 + 15_730_688 + 20_974_592)
+    assert (row["operation"], row["count"], row["bytes"]) == ("allreduce", 12, moved)
+    assert row["algorithm_gb_per_s"] == pytest.approx(moved / row["transfer_ns"])
+    assert row["bus_gb_per_s"] == pytest.approx(row["algorithm_gb_per_s"])  # 2 (n - 1) / n is 1
+    gathers = json.loads(run(DATA / "ranks" / "async_all_gather_overlap", "--json").stdout)["operations"]
+    assert gathers[0]["bus_gb_per_s"] == pytest.approx(gathers[0]["algorithm_gb_per_s"] / 2)
+
+
 def test_text_and_markdown() -> None:
     text = run(JOB).stdout
     assert text.startswith("Rank 0 holds the job back: the other rank waits for it for 39% of the steps.")

@@ -24,6 +24,10 @@ WAIT = "wait"
 GLOO = "gloo:"
 NO_NUMBER = -1
 MOST_MEMBERS = 1 << 20
+_BYTES = {
+    "Byte": 1, "Char": 1, "Bool": 1, "Short": 2, "Half": 2, "BFloat16": 2, "Int": 4, "Float": 4, "Long": 8,
+    "Double": 8, "ComplexFloat": 8, "ComplexDouble": 16,
+}  # fmt: skip
 
 
 class Key(Struct, frozen=True):
@@ -49,6 +53,8 @@ class Calls(Struct, frozen=True, eq=False):
     op: I32
     size: I64
     """Elements that go in, NO_NUMBER if not known."""
+    bytes: I64
+    """What goes in or, if that is more, what comes out; NO_NUMBER if not known."""
     number: I64
     """`Seq`, or NO_NUMBER."""
     called: I64
@@ -78,7 +84,7 @@ def calls_of(trace: Trace, rank: int | None) -> Calls:
     members = _members(trace)
     told = any(COLLECTIVE in one for one in args)
     rows: dict[tuple[Any, ...], list[int]] = {}
-    found: list[tuple[Key, str, int, int]] = []
+    found: list[tuple[Key, str, int, int, int]] = []
     for place, (i, of, one) in enumerate(zip(at.tolist(), record.tolist(), args, strict=True)):
         key = _key(one, rank, members) if COLLECTIVE in one else _unknown(trace, i, of, told)
         if key is None:
@@ -90,7 +96,7 @@ def calls_of(trace: Trace, rank: int | None) -> Calls:
         same = ("record", of) if of >= 0 and key.kind != "all" else ("kernel", i)
         if same not in rows:
             rows[same] = []
-            found.append((key, op, size, number))
+            found.append((key, op, size, _moved(one), number))
         rows[same].append(place)
     first = np.array([min(some) for some in rows.values()], np.int64)
     start = np.array([trace.start[at[some]].min() for some in rows.values()], np.int64)
@@ -101,7 +107,7 @@ def calls_of(trace: Trace, rank: int | None) -> Calls:
     called = np.where(launched >= 0, trace.start[launched], start)
     for i in _gloo(trace).tolist():
         name = trace.name_of(i)
-        found.append((Key("all", name), name.removeprefix(GLOO), NO_NUMBER, NO_NUMBER))
+        found.append((Key("all", name), name.removeprefix(GLOO), NO_NUMBER, NO_NUMBER, NO_NUMBER))
         start, end = np.append(start, trace.start[i]), np.append(end, trace.start[i] + trace.duration[i])
         called = np.append(called, trace.start[i])
     computing = union_of(trace.start, trace.duration, others) if len(others) else EMPTY
@@ -109,7 +115,7 @@ def calls_of(trace: Trace, rank: int | None) -> Calls:
 
 
 def _table(
-    found: list[tuple[Key, str, int, int]],
+    found: list[tuple[Key, str, int, int, int]],
     called: I64,
     start: I64,
     end: I64,
@@ -126,7 +132,8 @@ def _table(
         tuple(ops),
         np.array([keys[key] for key, *_ in found], np.int32)[order],
         np.array([ops[op] for _, op, *_ in found], np.int32)[order],
-        np.array([size for _, _, size, _ in found], np.int64)[order],
+        np.array([size for _, _, size, *_ in found], np.int64)[order],
+        np.array([moved for *_, moved, _ in found], np.int64)[order],
         number[order],
         called[order] + zero,
         start[order] + zero,
@@ -191,6 +198,14 @@ def _ranks(value: Any) -> tuple[int, ...]:
 
 def _integer(value: Any) -> int:
     return value if type(value) is int and 0 <= value < 1 << 62 else NO_NUMBER
+
+
+def _moved(args: Mapping[str, Any]) -> int:
+    """The bytes of a collective's larger side."""
+    most = max(_integer(args.get("In msg nelems")), _integer(args.get("Out msg nelems")))
+    name = str(args.get("dtype"))
+    width = 1 if name.startswith("Float8") else _BYTES.get(name)
+    return most * width if width and 0 <= most < 1 << 50 else NO_NUMBER
 
 
 def _key(args: Mapping[str, Any], rank: int | None, members: Mapping[str, tuple[int, ...]]) -> Key:

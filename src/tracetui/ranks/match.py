@@ -33,6 +33,8 @@ class Matched(Struct, frozen=True, eq=False):
     end: I64
     called: I64
     hidden: I64
+    bytes: I64
+    """Of each call, NO_NUMBER if not known."""
     unmatched: int
     """Calls that not every rank of their group recorded, and those whose group is not known."""
 
@@ -66,6 +68,16 @@ class Matched(Struct, frozen=True, eq=False):
         return _reduced(np.minimum, self.end - self.start, self.first)
 
 
+def bus_factor(op: str, many: int) -> float:
+    """How many times its bytes a collective of so many ranks sends over each link, as in nccl-tests."""
+    name = op.lower().replace("_", "")
+    if "allreduce" in name:
+        return 2 * (many - 1) / many
+    if any(word in name for word in ("allgather", "reducescatter", "alltoall")):
+        return (many - 1) / many
+    return 1.0
+
+
 def _reduced(how: np.ufunc, values: I64, first: I64) -> I64:
     found: I64 = how.reduceat(values, first[:-1]) if len(values) else values
     return found
@@ -96,12 +108,12 @@ def match(
     total = sum(len(file.calls) + file.calls.unknown for file in files)
     table = np.concatenate(rows) if rows else np.zeros((0, 4), np.int64)
     columns: dict[str, I64] = {}
-    for name in ("start", "end", "called", "hidden"):
+    for name in ("start", "end", "called", "hidden", "bytes"):
         columns[name] = np.empty(len(table), np.int64)
         for rank, file in by_rank.items():
             mine = np.flatnonzero(table[:, 2] == rank)
             values = getattr(file.calls, name)[table[mine, 3]]
-            columns[name][mine] = values if name == "hidden" else clocks[rank].on(values)
+            columns[name][mine] = values if name in ("hidden", "bytes") else clocks[rank].on(values)
     # By key and number, then by end: the order in which they were done.
     group, first = np.unique(table[:, :2], axis=0, return_index=True) if len(table) else (table, [])
     first = np.append(np.asarray(first, np.int64), len(table)).astype(np.int64)

@@ -13,6 +13,7 @@ from tracetui.core.safe_text import plain
 from tracetui.core.units import capital, duration, plural, share, verb
 from tracetui.ranks.dumps import Call, Dump, Stuck, read_dump, stuck
 from tracetui.ranks.job import Job, Rank, Straggler
+from tracetui.ranks.match import bus_factor
 from tracetui.ranks.why import Why
 from tracetui.views import markdown
 from tracetui.views.answer import Answer
@@ -106,15 +107,31 @@ def _rank_json(rank: Rank) -> Record:
 
 
 def _operations(job: Job) -> list[Record]:
-    """The matched collectives by what they are, those with the most waiting first."""
+    """The matched collectives by what they are, those with the most waiting first. Bandwidths are those of
+    the transfers whose bytes are known, in GB/s."""
     matched = job.matched
-    waits = np.add.reduceat(matched.wait, matched.first[:-1]) if len(matched) else matched.wait
+    if not len(matched):
+        return []
+    waits = np.add.reduceat(matched.wait, matched.first[:-1]).tolist()
+    moved = np.maximum.reduceat(matched.bytes, matched.first[:-1]).tolist()
+    many, transfers = np.diff(matched.first).tolist(), matched.transfer.tolist()
     found: dict[str, Record] = {}
-    for op, wait, transfer in zip(matched.ops, waits.tolist(), matched.transfer.tolist(), strict=True):
+    known: dict[str, list[float]] = {}
+    for i, op in enumerate(matched.ops):
         row = found.setdefault(op, {"operation": op, "count": 0, "wait_ns": 0, "transfer_ns": 0})
         row["count"] += 1
-        row["wait_ns"] += wait
-        row["transfer_ns"] += transfer
+        row["wait_ns"] += waits[i]
+        row["transfer_ns"] += transfers[i]
+        if moved[i] > 0:
+            of = known.setdefault(op, [0.0, 0.0, 0.0])
+            of[0] += moved[i]
+            of[1] += moved[i] * bus_factor(op, many[i])
+            of[2] += transfers[i]
+    for op, row in found.items():
+        sent, over, time_ = known.get(op, (0.0, 0.0, 0.0))
+        row["bytes"] = round(sent) if sent else None
+        row["algorithm_gb_per_s"] = sent / time_ if time_ else None
+        row["bus_gb_per_s"] = over / time_ if time_ else None
     return sorted(found.values(), key=lambda row: -int(row["wait_ns"]))
 
 
