@@ -165,9 +165,10 @@ def _records(trace: Trace, at: I64, launch: I64) -> I64:
 def _args(trace: Trace, at: I64, record: I64) -> list[Mapping[str, Any]]:
     """What the file says about each collective: on its kernel, or else on its record."""
     found: list[Mapping[str, Any]] = [{}] * len(at)
-    # The kernels of a file are alike: one tells whether the others say which collectives they are.
+    # The kernels of a file are alike: one tells whether the others say which collectives they are. The first
+    # in the file, as compressed text is read forward.
     asked = np.flatnonzero(record >= 0)
-    if len(asked) and COLLECTIVE in trace.args(int(at[asked[len(asked) // 2]])):
+    if len(asked) and COLLECTIVE in trace.args(int(at[asked[np.argmin(trace.source[at[asked]])]])):
         for place, args in trace.args_in_turn(at[asked]):
             found[asked[place]] = args
         asked = np.array([i for i in asked.tolist() if COLLECTIVE not in found[i]], np.int64)

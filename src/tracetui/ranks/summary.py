@@ -117,7 +117,7 @@ def summary_of(trace: Trace, path: str) -> RankSummary:
         low, high, numbers = np.array([begin]), np.array([end]), np.array([-1])
     kinds, whole = time_by_kind_of(part), steps_of(part).whole
     alone = int(exposed_communication(trace).within(low, high).sum()) if len(low) else 0
-    verdict = whole.verdict
+    verdict, kernels = whole.verdict, _kernels(trace)
     zero = info.zero_ns
     return RankSummary(
         path,
@@ -132,7 +132,7 @@ def summary_of(trace: Trace, path: str) -> RankSummary:
         low + zero,
         high + zero,
         cpu_steps(trace, low, high),
-        _kernels(trace),
+        kernels,
         int(kinds.compute[-1]),
         int(kinds.communication[-1]),
         int(kinds.exposed_communication[-1]),
