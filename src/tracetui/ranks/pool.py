@@ -90,7 +90,13 @@ def _size(path: str) -> int:
 def _child() -> subprocess.Popen[bytes]:
     # Not a fork, which can hang where threads run; and the main module is not imported again.
     code = _CODE.format(path=[os.path.abspath(one) if one else os.getcwd() for one in sys.path])
-    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # In a session of its own, so that Ctrl+C is this process's to handle.
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def _asker(child: subprocess.Popen[bytes]) -> Callable[[str], Found]:
