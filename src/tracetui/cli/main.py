@@ -37,6 +37,7 @@ COMMANDS = {
     **{view.name: ("tables", view.title) for view in OURS.values()},
     "compare": ("compare", "Print what one trace does differently from another, and why."),
     "whatif": ("whatif", OURS["whatif"].title),
+    "ranks": ("ranks", "Print which rank of a job the others wait for, and why."),
     "view": ("tables", "Print a view by its name, such as one of a plugin."),
     "check": ("check", "Report what is wrong with a file; write a clean copy."),
     "cache": ("cache", "Print or clear what is cached of large traces."),
