@@ -9,7 +9,7 @@ import click
 
 from tracetui.cli.common import cache_option, check_exists, command_errors, fail, progress_bar, traces_or_exit
 from tracetui.cli.scopes import limits_callback
-from tracetui.cli.tables import FAILED_LIMIT, chosen_format, formats, write
+from tracetui.cli.tables import FAILED_LIMIT, chosen_format, formats, print_answer
 
 
 @click.command("ranks")
@@ -36,6 +36,7 @@ def ranks_command(paths: tuple[str, ...], limits: tuple[tuple[str, float], ...])
     from tracetui.core.threads import import_numpy
 
     import_numpy()
+    from tracetui.core.copying import replace
     from tracetui.views.ranks import (
         METRICS,
         dumps_answer,
@@ -53,14 +54,14 @@ def ranks_command(paths: tuple[str, ...], limits: tuple[tuple[str, float], ...])
     files, dumps = _files(paths)
     beside = dumps_answer(*read_dumps(dumps)) if dumps else None
     if beside is not None and (len(files) < 2 or chosen_format() != "json"):
-        write(beside.data, beside.markdown, beside.lines)
+        print_answer(beside)
     if beside is not None and len(files) < 2:
         return
     with progress_bar() as progress:
         job = read_job(files, progress)
     answer = ranks_answer(job)
     more = {} if beside is None else {"stuck": beside.data()["stuck"]}
-    write(lambda: answer.data() | more, answer.markdown, answer.lines)
+    print_answer(replace(answer, data=lambda: answer.data() | more))
     for line in (failed := failures(job, limits)):
         click.echo(f"tracetui: {line}", err=True)
     if failed:

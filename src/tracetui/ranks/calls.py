@@ -13,7 +13,7 @@ from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.select import plausible
 from tracetui.core.safe_text import plain
 from tracetui.trace import Kind, Trace
-from tracetui.trace.intervals import EMPTY, Union, union_of
+from tracetui.trace.intervals import EMPTY, Intervals, union_of
 from tracetui.trace.model import I32, I64
 
 RECORD = "record_param_comms"
@@ -119,7 +119,7 @@ def _table(
     called: I64,
     start: I64,
     end: I64,
-    computing: Union,
+    computing: Intervals,
     zero: int,
     unknown: int,
 ) -> Calls:
@@ -138,7 +138,7 @@ def _table(
         called[order] + zero,
         start[order] + zero,
         end[order] + zero,
-        computing.within(start[order], end[order]),
+        computing.overlap(start[order], end[order]),
         unknown,
     )
 
@@ -146,20 +146,20 @@ def _table(
 def _records(trace: Trace, at: I64, launch: I64) -> I64:
     """The `record_param_comms` of each kernel, -1 for none."""
     is_record = np.array([name == RECORD for name in trace.names], np.bool_)
-    found = np.full(len(at), -1, np.int64)
+    records = np.full(len(at), -1, np.int64)
     if not is_record.any():
-        return found
+        return records
     around = np.where(launch >= 0, trace.parent[launch], -1).astype(np.int64)
     for of in (trace.op[at], np.where(launch >= 0, trace.op[launch], -1)):
-        mine = (found < 0) & (of >= 0)
+        mine = (records < 0) & (of >= 0)
         mine[mine] = is_record[trace.name[of[mine]]]
-        found[mine] = of[mine]
-    while (left := (found < 0) & (around >= 0)).any():
+        records[mine] = of[mine]
+    while (left := (records < 0) & (around >= 0)).any():
         mine = left.copy()
         mine[left] = is_record[trace.name[around[left]]]
-        found[mine] = around[mine]
+        records[mine] = around[mine]
         around[left] = trace.parent[around[left]]
-    return found
+    return records
 
 
 def _args(trace: Trace, at: I64, record: I64) -> list[Mapping[str, Any]]:
@@ -180,11 +180,11 @@ def _args(trace: Trace, at: I64, record: I64) -> list[Mapping[str, Any]]:
 def _members(trace: Trace) -> dict[str, tuple[int, ...]]:
     """The ranks of each group, by its name, as far as the file's head has them."""
     groups = (trace.info.distributed or {}).get("pg_config")
-    found = {}
+    members = {}
     for group in groups if isinstance(groups, list) else ():
         if isinstance(group, dict) and (ranks := _ranks(group.get("ranks"))):
-            found[str(group.get("pg_name"))] = ranks
-    return found
+            members[str(group.get("pg_name"))] = ranks
+    return members
 
 
 def _ranks(value: Any) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.idle.cpu_time import is_synchronizing
-from tracetui.analysis.select import named
+from tracetui.analysis.select import name_mask
 from tracetui.core.patterns import pattern
 from tracetui.ranks.calls import RECORD
 from tracetui.trace import Kind, Trace
@@ -82,13 +82,13 @@ def _threads(trace: Trace) -> list[int]:
 
 def _places(trace: Trace, lanes: list[int], tag: I64, way: I8) -> None:
     """Fill in the place (a name) and the way of each slice of these lanes."""
-    syncs, record = named(trace, is_synchronizing, Kind.RUNTIME), named(trace, RECORD.__eq__)
+    syncs, record = name_mask(trace, is_synchronizing, Kind.RUNTIME), name_mask(trace, RECORD.__eq__)
     python = np.full(len(trace), -1, np.int64)
-    step = named(trace, lambda name: name.startswith("ProfilerStep#"), Kind.ANNOTATION)
-    built_in = named(trace, lambda name: name.startswith("<built-in"), Kind.PYTHON)
+    step = name_mask(trace, lambda name: name.startswith("ProfilerStep#"), Kind.ANNOTATION)
+    built_in = name_mask(trace, lambda name: name.startswith("<built-in"), Kind.PYTHON)
     parent_of_record = trace.parent[np.flatnonzero(record[trace.name])]
     # Those that PyTorch puts around a collective: what the CPU does in them belongs to who asked for it.
-    collective = named(trace, lambda name: _COLLECTIVE.match(name) is not None, Kind.ANNOTATION)
+    collective = name_mask(trace, lambda name: _COLLECTIVE.match(name) is not None, Kind.ANNOTATION)
     collective[trace.name[parent_of_record[parent_of_record >= 0]]] = True
     for i in lanes:
         lane = trace.lanes[i]

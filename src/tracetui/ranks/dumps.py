@@ -147,7 +147,7 @@ def read_dump(path: str) -> Dump:
 
 
 def _groups(value: Mapping[str, Any]) -> dict[tuple[str, str], tuple[int, ...]]:
-    found = {}
+    groups = {}
     config = value.get("pg_config")
     for group in config.values() if isinstance(config, dict) else ():
         if isinstance(group, dict):
@@ -156,8 +156,8 @@ def _groups(value: Mapping[str, Any]) -> dict[tuple[str, str], tuple[int, ...]]:
                 with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
                     ranks = ast.literal_eval(ranks)
             if isinstance(ranks, (list, tuple)) and all(type(rank) is int for rank in ranks):
-                found[plain(str(group.get("name")), 60), plain(str(group.get("desc")), 60)] = tuple(ranks)
-    return found
+                groups[plain(str(group.get("name")), 60), plain(str(group.get("desc")), 60)] = tuple(ranks)
+    return groups
 
 
 def _calls(entries: Sequence[Any]) -> Iterator[Call]:

@@ -33,7 +33,7 @@ def summaries(
     if processes is None:
         processes = usable_cores() if total >= FEW_BYTES else 1
     waiting = sorted(sizes, key=sizes.__getitem__)  # the largest first, so that none is left for the end
-    found: dict[str, Found] = {}
+    founds: dict[str, Found] = {}
     lock = threading.Lock()
     children: list[subprocess.Popen[bytes]] = []
 
@@ -50,7 +50,7 @@ def summaries(
                     waiting.append(path)
                 return
             with lock:
-                found[path] = made
+                founds[path] = made
 
     threads = []
     try:
@@ -61,8 +61,8 @@ def summaries(
         while (path := take()) is not None:
             made = attempt(path)
             with lock:
-                found[path] = made
-                done = sum(sizes[one] for one in found)
+                founds[path] = made
+                done = sum(sizes[one] for one in founds)
             if progress is not None:
                 progress(done, total)
         for thread in threads:
@@ -76,8 +76,8 @@ def summaries(
                     with suppress(OSError):
                         stream.close()
     for path in waiting:  # a process ended on it: another one may have room for it
-        found[path] = attempt(path)
-    return {path: found[path] for path in paths}
+        founds[path] = attempt(path)
+    return {path: founds[path] for path in paths}
 
 
 def _size(path: str) -> int:

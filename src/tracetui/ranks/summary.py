@@ -116,7 +116,7 @@ def summary_of(trace: Trace, path: str) -> RankSummary:
     if not len(low):
         low, high, numbers = np.array([begin]), np.array([end]), np.array([-1])
     kinds, whole = time_by_kind_of(part), steps_of(part).whole
-    alone = int(exposed_communication(trace).within(low, high).sum()) if len(low) else 0
+    alone = int(exposed_communication(trace).overlap(low, high).sum()) if len(low) else 0
     verdict, kernels = whole.verdict, _kernels(trace)
     zero = info.zero_ns
     return RankSummary(

@@ -115,10 +115,10 @@ def _operations(job: Job) -> list[Record]:
     waits = np.add.reduceat(matched.wait, matched.first[:-1]).tolist()
     moved = np.maximum.reduceat(matched.bytes, matched.first[:-1]).tolist()
     many, transfers = np.diff(matched.first).tolist(), matched.transfer.tolist()
-    found: dict[str, Record] = {}
+    records: dict[str, Record] = {}
     known: dict[str, list[float]] = {}
     for i, op in enumerate(matched.ops):
-        row = found.setdefault(op, {"operation": op, "count": 0, "wait_ns": 0, "transfer_ns": 0})
+        row = records.setdefault(op, {"operation": op, "count": 0, "wait_ns": 0, "transfer_ns": 0})
         row["count"] += 1
         row["wait_ns"] += waits[i]
         row["transfer_ns"] += transfers[i]
@@ -127,12 +127,12 @@ def _operations(job: Job) -> list[Record]:
             of[0] += moved[i]
             of[1] += moved[i] * bus_factor(op, many[i])
             of[2] += transfers[i]
-    for op, row in found.items():
+    for op, row in records.items():
         sent, over, time_ = known.get(op, (0.0, 0.0, 0.0))
         row["bytes"] = round(sent) if sent else None
         row["algorithm_gb_per_s"] = sent / time_ if time_ else None
         row["bus_gb_per_s"] = over / time_ if time_ else None
-    return sorted(found.values(), key=lambda row: -int(row["wait_ns"]))
+    return sorted(records.values(), key=lambda row: -int(row["wait_ns"]))
 
 
 def _headline(job: Job) -> str:
@@ -389,18 +389,18 @@ def dumps_answer(dumps: Sequence[Dump], unreadable: Sequence[tuple[str, str]] = 
 def read_dumps(paths: Sequence[str]) -> tuple[list[Dump], list[tuple[str, str]]]:
     """(the dumps, (path, why) of those that cannot be read). Raises TraceError where they are not of one
     moment of one job, or none can be read."""
-    found: list[Dump] = []
+    dumps: list[Dump] = []
     bad = []
     for path in paths:
         try:
-            found.append(read_dump(path))
+            dumps.append(read_dump(path))
         except TraceError as error:
             bad.append((path, str(error)))
-    if not found:
+    if not dumps:
         raise TraceError(bad[0][1])
-    if len({dump.rank for dump in found}) < len(found):
+    if len({dump.rank for dump in dumps}) < len(dumps):
         raise TraceError("several dumps are of one rank: name those of one moment")
-    return sorted(found, key=lambda dump: dump.rank), bad
+    return sorted(dumps, key=lambda dump: dump.rank), bad
 
 
 def _dumps_json(
