@@ -25,7 +25,7 @@ class Shown:
 
     table: Table
     """Its `color` may be that of a severity."""
-    leads_to: Callable[[int, int], Target | None] = lambda row, again: None
+    target_of: Callable[[int, int], Target | None] = lambda row, again: None
     """Where Enter on a row leads to; the number says how many times it was pressed before."""
     note: str | None = None
     """What the table covers, beside the tabs; None: not known yet."""

@@ -89,7 +89,7 @@ def _shown(part: Part, table: EfficiencyTable, counters: Sequence[DeviceCounters
     """Kernels, then ops by shape. Enter goes to the longest call, Enter again to the next longest."""
     rows, duration = (*table.kernels, *table.ops), part.trace.duration
 
-    def leads_to(row: int, again: int) -> Target:
+    def target_of(row: int, again: int) -> Target:
         calls = rows[row].slices
         order = calls[(-duration[calls]).argsort(kind="stable")]
         at = again % len(order)
@@ -99,4 +99,4 @@ def _shown(part: Part, table: EfficiencyTable, counters: Sequence[DeviceCounters
     peak = f"of the peak of {table.peak.label}" if table.peak is not None else "the GPU's peak is not known"
     peak += "; from a sample of the calls" if table.sampled else ""
     note = "; ".join([*counters_said(counters), *([peak] if rows else [])])
-    return Shown(efficiency_table(table), leads_to, note, sort="duration")
+    return Shown(efficiency_table(table), target_of, note, sort="duration")

@@ -119,7 +119,7 @@ def _shown(part: Part, width: int) -> Shown:
     note = "; ".join(filter(None, (plural(len(findings), "finding"), communication_text(verdict_of(part)))))
     nothing = "no PyTorch events" if not is_analyzable(part) else "nothing stands out"
 
-    def leads_to(row: int, again: int) -> Target:
+    def target_of(row: int, again: int) -> Target:
         finding = findings[lines[row].finding]
         at = again % len(finding.evidence)
         said = f"evidence {at + 1} of {len(finding.evidence)}: {finding.title}"
@@ -128,7 +128,7 @@ def _shown(part: Part, width: int) -> Shown:
     rules = [findings[line.finding].rule for line in lines]
     return Shown(
         findings_table(part.trace, findings, lines, f"{nothing} {where or 'in this trace'}"),
-        leads_to,
+        target_of,
         note,
         item=rules.__getitem__,
         row_of=lambda rule: rules.index(rule) if rule in rules else None,

@@ -275,12 +275,12 @@ def _shown(part: Part) -> Iterator[Shown]:
     def item(row: int) -> tuple[int, int]:
         return int(gaps.device[row]), int(gaps.index[row])
 
-    def leads_to(row: int, again: int) -> Target | None:
+    def target_of(row: int, again: int) -> Target | None:
         found = gaps_of(whole).find(*item(row))
         return Target(gap=found) if found is not None else None
 
     shown = Shown(
-        gaps_table(part, False), leads_to, sort="duration", item=item, row_of=lambda gap: gaps.find(*gap)
+        gaps_table(part, False), target_of, sort="duration", item=item, row_of=lambda gap: gaps.find(*gap)
     )
     if part.is_whole:  # finding all causes takes a while
         yield shown

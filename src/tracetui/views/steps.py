@@ -391,7 +391,7 @@ def _shown(part: Part, whole: Steps) -> Shown:
     places = {row.label: n for n, row in enumerate(whole.rows)}
     items = [places.get(row.label, row.label) for row in rows]
 
-    def leads_to(row: int, again: int) -> Target:
+    def target_of(row: int, again: int) -> Target:
         if row < len(steps.rows):
             return Target(event=rows[row].event, span=rows[row].window, said=rows[row].verdict.reason)
         return Target(span=trace.span, said=steps.whole.verdict.reason)
@@ -403,7 +403,7 @@ def _shown(part: Part, whole: Steps) -> Shown:
 
     return Shown(
         steps_table(steps),
-        leads_to,
+        target_of,
         note,
         note if UNUSUAL in note else "",
         "label",
