@@ -140,3 +140,37 @@ def _in_an_op(trace: Trace, i: int) -> bool:
     while at >= 0 and trace.kind[at] != Kind.CPU_OP:
         at = int(trace.parent[at])
     return at >= 0
+
+
+def test_the_first_slice_of_all_may_be_what_the_cpu_did(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path, cpu("enumerate(DataLoader)#x", 0, 90, "user_annotation"), launch(80, 2),
+        kernel(0, 10, 1), kernel(100, 5, 2),
+    )  # fmt: skip
+    (gaps,) = find_gaps(trace)
+    causes = gap_causes(trace, gaps)
+    small = small_ops(trace, gaps.before, causes)
+    assert causes.activity.tolist() == [0]
+    texts = activity_texts(trace, causes, small)
+    assert texts == [activity_text(trace, causes, small, 0)]
+    assert "DataLoader" in texts[0]
+
+
+def test_many_small_ops(tmp_path: Path) -> None:
+    ops = [
+        cpu(name, 10 + 15 * i, 13)
+        for i, name in enumerate(["aten::add", "aten::mul", "aten::add", "aten::mm"])
+    ]
+    trace = trace_of(
+        tmp_path,
+        kernel(0, 15, 1),  # the first op began before the gap
+        *ops,
+        cpu("aten::inner", 26, 5),
+        launch(66, 2),  # and the last one launches
+        kernel(80, 5, 2),
+    )
+    (gaps,) = find_gaps(trace)
+    causes = gap_causes(trace, gaps)
+    small = small_ops(trace, gaps.before, causes)
+    assert (small.count.tolist(), [trace.names[i] for i in small.name]) == ([4], ["aten::add"])
+    assert activity_texts(trace, causes, small) == ["4 ops, most in aten::add"]

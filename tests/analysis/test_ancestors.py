@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kineto import cpu, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.calls import ancestors
-from tracetui.analysis.calls.ancestors import children_of, deepest_at, first_marked, first_up
+from tracetui.analysis.calls.ancestors import children_of, covering, deepest_at, first_marked, first_up
 from tracetui.analysis.calls.calls import _totals
 from tracetui.analysis.calls.nesting import top_of
 from tracetui.trace import Trace
@@ -87,3 +88,19 @@ def test_children_of_some(trace: Trace) -> None:
     for at in ([0], [0, 1, 5, DEEP - 1], list(range(0, len(trace), 7)), []):
         expected = [i for i in range(len(trace)) if trace.parent[i] in at]
         assert children_of(trace, np.array(at, dtype=np.int64)).tolist() == expected
+
+
+def test_the_slice_that_covers_half(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("outer", 0, 100), cpu("half", 20, 31), cpu("inner", 30, 2))
+    lane = np.zeros(5, dtype=np.int64)
+    start = np.array([20, 20, 10, 200, 20]) * 1000
+    end = np.array([80, 83, 51, 300, 20]) * 1000
+    found = covering(trace, lane, start, end)
+    assert [trace.name_of(int(i)) if i >= 0 else "-" for i in found] == ["half", "outer", "half", "-", "-"]
+    exactly = covering(trace, lane[:2], np.array([-11_000, -11_002]), np.array([51_000, 51_000]))
+    assert [trace.name_of(int(i)) for i in exactly] == ["half", "outer"]
+    times = np.array([0, 20, 30, 31, 32, 50, 99, 100, -1]) * 1000
+    deepest = deepest_at(trace, np.zeros(9, dtype=np.int64), times)
+    names = [trace.name_of(int(i)) if i >= 0 else "-" for i in deepest]
+    assert names == ["outer", "half", "inner", "inner", "half", "half", "outer", "-", "-"]
+    assert deepest_at(trace, np.array([-1]), np.array([5])).tolist() == [-1]

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kineto import cpu, kernel, trace_of
+from tests.kineto import Event, cpu, kernel, launch, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.calls.averages import AverageRow, Averages, averages, memory_use
-from tracetui.analysis.calls.calls import build_calls
-from tracetui.analysis.calls.groups import GROUPS
+from tracetui.analysis.calls.calls import build_calls, is_collective
+from tracetui.analysis.calls.groups import GROUPS, shape_text
 from tracetui.analysis.steps.scope import find_steps, range_scope, step_of, step_scope
-from tracetui.trace import Kind
+from tracetui.trace import Kind, Trace
 from tracetui.trace.memory import memory_records
 
 DATA = Path(__file__).parent.parent / "data"
@@ -362,3 +362,147 @@ def test_without_an_op_nothing_is_in_an_annotation(tmp_path: Path) -> None:
         trace_of(tmp_path, kernel(0, 5, 1, name="a"), kernel(9, 5, 2, name="b")), group="annotation"
     )
     assert {row.name: row.group for row in table.rows()} == {"a": "", "b": ""}
+
+
+def memory_of_device(at: float, size: int, tid: int = 9, name: str = "[memory]") -> Event:
+    args = {"Bytes": size, "Device Type": 1, "Device Id": 0}
+    return {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": tid, "ts": at, "args": args}
+
+
+def numbers(trace: Trace, **more: Any) -> dict[str, tuple[int, int, int, int, int]]:
+    """Name to (calls, CPU total, self CPU, device total, self device)."""
+    return {
+        row.name: (row.calls, row.cpu_total, row.self_cpu, row.device_total, row.self_device)
+        for row in averages(trace, **more).rows()
+    }
+
+
+def test_averages_of_memory_alone(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        memory_of_device(5, 10),
+        memory_of_device(6, -10),
+        memory_of_device(7, 1, name="[OutOfMemory]"),
+    )
+    assert numbers(trace) == {"[memory]": (2, 0, 0, 0, 0), "[OutOfMemory]": (1, 0, 0, 0, 0)}
+
+
+@pytest.mark.parametrize("far", [3, 10**9])
+def test_ids_of_ops_may_be_far_apart(tmp_path: Path, far: int) -> None:
+    """A kernel belongs to the op of its id, and to none where no op has it."""
+    work = [kernel(100 * n, 10 + n, n) for n in range(4)]
+    for event, number in zip(work, (1, far, 2, far + 1), strict=True):
+        event["args"]["External id"] = number
+    ops = [cpu("a", 0, 5, **{"External id": 1}), cpu("b", 10, 5, **{"External id": far})]
+    found = numbers(trace_of(tmp_path, *ops, *work))
+    assert (found["a"][3], found["b"][3]) == (10_000, 11_000)
+
+
+def test_memory_of_a_scope(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        cpu("aten::mm", 0, 1),
+        *(memory_of_device(at, 8) for at in (10, 20, 30)),
+        memory_of_device(0.5, 8),
+    )
+    assert numbers(trace)["[memory]"][0] == 3  # one lies in the op
+    assert numbers(trace, scope=range_scope(20_000, 30_000))["[memory]"][0] == 1
+    assert "[memory]" not in numbers(trace, scope=range_scope(30_001, 90_000))
+
+
+def test_what_averages_leave_out(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        cpu("train.py(1): main", 0, 100, "python_function"),
+        cpu("aten::mm", 10, 50),
+        cpu("aten::is_leaf", 12, 5),
+        kernel(20, 5, 1, name="event", cat="cuda_event"),
+        kernel(20, 5, 2, name="k"),
+        cpu("aten::mm", 200, -4),
+    )
+    assert numbers(trace) == {"aten::mm": (1, 50_000, 50_000, 0, 0), "k": (1, 0, 0, 5_000, 5_000)}
+    assert averages(trace).left_out == 1
+    with_python = numbers(trace, python_functions=True)
+    assert with_python["train.py(1): main"] == (1, 100_000, 50_000, 0, 0)
+    assert len(build_calls(trace).cpu) == 1
+    assert len(build_calls(trace, True).cpu) == 2
+
+
+def test_a_collective_stands_outside_of_the_tree(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        cpu("step", 0, 100, "user_annotation"),
+        cpu("nccl:all_reduce", 10, 50, "user_annotation"),
+        cpu("aten::add", 20, 10),
+    )
+    assert numbers(trace) == {
+        "step": (1, 100_000, 90_000, 0, 0),
+        "nccl:all_reduce": (1, 50_000, 0, 0, 0),
+        "aten::add": (1, 10_000, 10_000, 0, 0),
+    }
+    assert is_collective("gloo:x")
+    assert not is_collective("my nccl:x")
+
+
+def test_annotations_on_the_device_lose_what_the_export_adds(tmp_path: Path) -> None:
+    shadow = kernel(10, 5, 0, name="forward", cat="gpu_user_annotation")
+    trace = trace_of(tmp_path, shadow, kernel(30, 0.001, 0, name="tiny", cat="gpu_user_annotation"))
+    assert numbers(trace) == {"forward": (1, 0, 0, 4_998, 4_998), "tiny": (1, 0, 0, 0, 0)}
+    calls = build_calls(trace)
+    assert (calls.device_start - trace.start[calls.device]).tolist() == [1, 1]
+    assert averages(trace).total_self_device == 0  # annotations do not count there
+
+
+def test_the_orders_of_the_rows(tmp_path: Path) -> None:
+    events = [cpu("b", 0, 10), cpu("a", 20, 30), cpu("c", 60, 10), cpu("c", 80, 10)]
+    made = averages(trace_of(tmp_path, *events))
+    assert made.names == ("b", "a", "c")
+
+    def order(column: str, **more: Any) -> list[str]:
+        return [made.names[i] for i in made.sorted_by(column, **more)]
+
+    assert order("cpu_time_total") == ["a", "c", "b"]
+    assert order("cpu_time_total", ascending=True) == ["b", "c", "a"]
+    assert order("cpu_time") == ["a", "b", "c"]
+    assert order("count") == ["c", "b", "a"]
+    assert order("name") == ["c", "b", "a"]
+    assert order("name", ascending=True) == ["a", "b", "c"]
+    with pytest.raises(KeyError):
+        made.sorted_by("no such column")
+
+
+@pytest.mark.parametrize(
+    ("dims", "text"),
+    [
+        ([[2, 3], []], "[[2, 3], []]"),
+        ([[[2], [3]], [4]], "[[], [4]]"),
+        ("no", "[]"),
+        ([], "[]"),
+        ([5], "[5]"),
+    ],
+)
+def test_shapes_as_pytorch_writes_them(dims: Any, text: str) -> None:
+    assert shape_text(dims) == text
+
+
+def test_a_kernel_whose_op_has_the_number_of_its_launch(tmp_path: Path) -> None:
+    """An `External id` equal to the event's own correlation is a link of kernels; of marks of synchronization
+    it is none."""
+    op = cpu("aten::mm", 0, 50, **{"External id": 5})
+    work = kernel(60, 10, 5)
+    mark = kernel(80, 7, 5, name="Stream Sync", cat="cuda_sync")
+    for event in (work, mark):
+        event["args"]["External id"] = 5
+    other = kernel(100, 3, 6, name="Event Sync", cat="cuda_sync")
+    other["args"]["External id"] = 5
+    for events, device in (((work,), 10_000), ((mark,), 0), ((work, other), 13_000), ((work, mark), 10_000)):
+        table = averages(trace_of(tmp_path, op, launch(10, 5), *events))
+        (row,) = [i for i, name in enumerate(table.names) if name == "aten::mm"]
+        assert int(table.device_total[row]) == device
+
+
+def test_shapes_as_text() -> None:
+    assert shape_text([[2, 3], [], [7]]) == "[[2, 3], [], [7]]"
+    assert shape_text([[[2, 3], [4]], [5]]) == "[[], [5]]"  # a list of tensors
+    assert shape_text([[[2, 3], 4]]) == "[[]]"
+    assert shape_text(None) == "[]"

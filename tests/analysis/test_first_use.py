@@ -18,6 +18,7 @@ from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import Finding, find_findings
 from tracetui.timeline.busy import busy_of, overall
 from tracetui.trace import Kind, Trace
+from tracetui.trace.model import I64
 from tracetui.views.explain import explain
 from tracetui.views.summary import metric, summarize, summary_json
 
@@ -335,3 +336,122 @@ def test_the_first_steps_are_slow_for_what_they_do_first(
             events += [launch(at + 450, 90 + n, long), kernel(at + 460 + long, 5, 90 + n, name=f"new{n}")]
         at += 510 + long
     assert bool(found(trace_of(tmp_path, *events), "slow_steps")) is fires
+
+
+def lengths_of(trace: Trace, at: I64) -> list[float]:
+    return [time / 1000 for time in trace.duration[at].tolist()]
+
+
+def each_50_ms(name: str, *lengths: float) -> list[Event]:
+    """Calls of these lengths in us, each 50 ms after the one before."""
+    return [cpu(name, 50_000 * i, length, "cuda_runtime") for i, length in enumerate(lengths)]
+
+
+@pytest.mark.parametrize(
+    ("name", "took", "expected"),
+    [
+        ("cudaFuncGetAttributes", (200, 20, 20), [200]),  # ten times the median, and the first
+        ("cudaFuncGetAttributes", (199.999, 20, 20), []),
+        ("cudaFuncGetAttributes", (20, 200, 20), []),
+        ("cudaFuncGetAttributes", (100, 1, 1), [100]),  # no shorter one is
+        ("cudaFuncGetAttributes", (99.999, 1, 1), []),
+        ("cudaFuncGetAttributes", (1000, 20), [1000]),  # two are too few to have a median
+        ("cudaFuncGetAttributes", (999.999, 20), []),
+        ("cudaMalloc", (10_000, 1, 1), [10_000]),
+        ("cudaMalloc", (9_999.999, 1, 1), []),
+        ("cudaMalloc", (19_999, 2000, 2000), []),
+        ("cudaMalloc", (20_000, 2000, 2000), [20_000]),
+        ("cuModuleLoadData", (100, 150, 99.999, 120), [100, 150, 120]),  # each loads something
+        ("cudaMemcpyAsync", (40_000, 1, 1), []),
+        ("cudaStreamSynchronize", (40_000, 1, 1), []),
+    ],
+)
+def test_first_calls(tmp_path: Path, name: str, took: tuple[float, ...], expected: list[float]) -> None:
+    trace = trace_of(tmp_path, *each_50_ms(name, *took))
+    assert lengths_of(trace, first_calls(trace)) == expected
+
+
+def test_the_medians_of_two_names_are_apart(tmp_path: Path) -> None:
+    slow = [e | {"ts": e["ts"] + 20_000} for e in each_50_ms("cudaFuncSetAttribute", 9_000, 1_000, 1_000)]
+    trace = trace_of(tmp_path, *each_50_ms("cudaFuncGetAttributes", 300, 20, 20), *slow)
+    assert lengths_of(trace, first_calls(trace)) == [300]
+
+
+def test_the_first_launch_of_a_kernel(tmp_path: Path) -> None:
+    def new(at: float, n: int, length: float, name: str, stream: int = 7) -> list[Event]:
+        return [launch(at, n, length), kernel(at + 900, 5, n, stream, name)]
+
+    events = [e for n in range(5) for e in new(4000 + 1000 * n, 10 + n, 4, "a")]
+    events += [*new(1000, 1, 4, "a"), *new(2000, 2, 100, "b"), *new(3000, 3, 500, "b")]
+    trace = trace_of(tmp_path, *events)
+    assert lengths_of(trace, first_calls(trace)) == [100]
+    # A kernel without a launch tells nothing of when its name was launched first.
+    lost = [kernel(3500, 5, 80, name="b"), kernel(1500, 5, 81, 30, "c")]
+    trace = trace_of(tmp_path, *events, *lost)
+    assert lengths_of(trace, first_calls(trace)) == [100]
+
+
+LOADING = "Lazy Function Loading"
+
+
+def in_an_op(begin: float, length: float, *others: tuple[float, float]) -> list[Event]:
+    """`aten::mm` at `begin` with code that is loaded in its middle, on a thread of CUPTI's own, and others
+    (start, length) of the name."""
+    loading = cpu(LOADING, begin + length / 2, 10, "overhead") | {"tid": 77}
+    ops = [cpu("aten::mm", *other) for other in ((begin, length), *others)]
+    return [*ops, loading, *each_50_ms("cudaFuncGetAttributes", 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("op", "others", "counts"),
+    [
+        ((0, 1000), [(2000, 1)], True),
+        ((0, 999.999), [(2000, 1)], False),  # no shorter one is
+        ((0, 2000), [(5000, 200), (6000, 200)], True),  # ten times the median of the others
+        ((0, 2000), [(5000, 200), (6000, 200.002)], False),
+        ((0, 2000), [], False),
+        ((0, 2000), [(2000, 1)], True),
+        ((0, 2000), [(500, 100)], False),  # one within it is no other one
+        ((0, 2000), [(500, 1), (5000, 200)], True),
+        ((0, 2000), [(0, 0), (5000, 200)], True),  # at once, and of no length
+        ((10, 2000), [(0, 10), (5000, 10)], False),  # not the first
+        ((10, 2000), [(5000, 10), (0, 5)], False),
+    ],
+)
+def test_first_ops(
+    tmp_path: Path, op: tuple[float, float], others: list[tuple[float, float]], counts: bool
+) -> None:
+    trace = trace_of(tmp_path, *in_an_op(*op, *others))
+    assert not len(first_calls(trace))
+    assert lengths_of(trace, first_ops(trace, first_calls(trace))) == ([op[1]] if counts else [])
+
+
+@pytest.mark.parametrize(("name", "counts"), [("new", True), ("old", False)])
+def test_a_later_op_loads_what_it_is_the_first_to_launch(tmp_path: Path, name: str, counts: bool) -> None:
+    """A product of a new shape needs a kernel that is not loaded yet."""
+    before = [cpu("aten::mm", 0, 40), launch(10, 1), kernel(20, 5, 1, name="old")]
+    events = [*in_an_op(100, 2000), launch(2050, 2), kernel(2060, 5, 2, name=name), *before]
+    trace = trace_of(tmp_path, *events)
+    assert lengths_of(trace, first_ops(trace, first_calls(trace))) == ([2000] if counts else [])
+
+
+def test_an_op_holds_what_was_loaded_if_it_holds_the_middle_of_it(tmp_path: Path) -> None:
+    def with_loading(begin: float, length: float) -> Trace:
+        loading = cpu(LOADING, begin, length, "overhead") | {"tid": 77}
+        return trace_of(tmp_path, cpu("aten::mm", 1000, 2000), cpu("aten::mm", 4000, 10), loading)
+
+    for begin, length, counts in ((980, 50, True), (970, 50, False), (2970, 50, True), (2980, 50, False)):
+        trace = with_loading(begin, length)
+        assert len(first_ops(trace, first_calls(trace))) == counts, begin
+
+
+def test_only_what_initializes_makes_an_op_one_of_initialisation(tmp_path: Path) -> None:
+    inner = [cpu("cudaStreamCreate", 500, 300, "cuda_runtime"), cpu("aten::empty", 400, 600)]
+    ops = [cpu("aten::mm", 0, 2000), cpu("aten::mm", 4000, 10), cpu("aten::empty", 4002, 1)]
+    trace = trace_of(tmp_path, *ops, *inner)
+    # The op right around the call is too short to be one; the one around that is another story.
+    assert lengths_of(trace, first_ops(trace, first_calls(trace))) == []
+    trace = trace_of(tmp_path, *ops, inner[0])
+    assert lengths_of(trace, first_ops(trace, first_calls(trace))) == [2000]
+    trace = trace_of(tmp_path, *ops, inner[0] | {"name": "cudaMemcpyAsync"})
+    assert lengths_of(trace, first_ops(trace, first_calls(trace))) == []

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kineto import cpu, kernel, launch, trace_of
+from tests.kineto import cpu, kernel, launch, run, step, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.idle.causes import CAUSES, cause_totals, gap_causes, lead_in_causes
@@ -18,6 +18,7 @@ from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronizing
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import clip, find_gaps, without_work_text
 from tracetui.analysis.idle.split import causes_of
+from tracetui.analysis.idle.waited_for import waits_for_others
 from tracetui.analysis.part import Part
 from tracetui.rules import find_findings
 from tracetui.trace import DEVICE_WORK, Trace
@@ -348,3 +349,61 @@ def test_unknown_events_with_the_ids_of_launches_are_what_ran(tmp_path: Path) ->
         "(mtia_ccp_events) have the ids of launches: drawn, but not judged."
     )
     assert "got no events from the GPU" in without_work_text(trace_of(tmp_path, *events, ran[2]))
+
+
+@pytest.mark.parametrize(("streams", "others"), [((), True), ((7,), False), ((7, 8), True)])
+def test_work_of_one_stream_waits_for_no_other(
+    tmp_path: Path, streams: tuple[int, ...], others: bool
+) -> None:
+    """Without any device nothing is known of it."""
+    work = [event for i in streams for event in run(100 * i, 10, i, stream=i)]
+    assert waits_for_others(trace_of(tmp_path, step(1, 0, 50), *work)) is others
+
+
+def test_gaps_between_overlapping_streams(tmp_path: Path) -> None:
+    trace = trace_of(
+        tmp_path,
+        kernel(0, 50, 1), kernel(10, 20, 2, 8), kernel(50, 10, 3, 8), kernel(61, 9, 4), kernel(64, 6, 5, 8),
+        kernel(90, 0, 6), kernel(95, 5, 7),
+    )  # fmt: skip
+    (gaps,) = find_gaps(trace)
+    assert list(zip(gaps.start.tolist(), gaps.end.tolist(), strict=True)) == [
+        (60_000, 61_000),
+        (70_000, 90_000),
+        (90_000, 95_000),
+    ]
+    assert [trace.name_of(int(i)) for i in gaps.before] == ["k3", "k4", "k6"]
+    assert [trace.name_of(int(i)) for i in gaps.after] == ["k4", "k6", "k7"]
+    assert (gaps.events, gaps.busy, gaps.span) == (7, 74_000, 100_000)
+    assert gaps.busy_share == 0.74
+    assert gaps.longest().tolist() == [1, 2, 0]
+    assert gaps.longest(5_000).tolist() == [1, 2]
+    assert gaps.longest(5_001).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "gaps_in", "busy", "whole"),
+    [
+        (0, 100, [(20, 30), (50, 80)], 60, [0, 1]),
+        (-50, 500, [(20, 30), (50, 80)], 60, [0, 1]),
+        (20, 80, [(20, 30), (50, 80)], 20, [0, 1]),
+        (25, 60, [(25, 30), (50, 60)], 20, [0, 1]),
+        (30, 50, [], 20, []),
+        (29, 51, [(29, 30), (50, 51)], 20, [0, 1]),
+        (55, 70, [(55, 70)], 0, [1]),
+        (85, 200, [], 15, []),
+        (120, 200, [], 0, []),
+        (-20, -10, [], 0, []),
+    ],
+)
+def test_clip(
+    tmp_path: Path, low: int, high: int, gaps_in: list[tuple[int, int]], busy: int, whole: list[int]
+) -> None:
+    (gaps,) = find_gaps(trace_of(tmp_path, kernel(0, 20, 1), kernel(30, 20, 2), kernel(80, 20, 3)))
+    part = clip(gaps, low * 1000, high * 1000)
+    assert [
+        (a // 1000, b // 1000) for a, b in zip(part.start.tolist(), part.end.tolist(), strict=True)
+    ] == gaps_in
+    assert (part.busy, part.whole.tolist()) == (busy * 1000, whole)
+    assert part.span == 1000 * max(0, min(high, 100) - max(low, 0))
+    assert part.idle == part.span - part.busy

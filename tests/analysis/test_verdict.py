@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,16 +14,21 @@ from tests.recorded import load
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.idle.split import COLUMNS
-from tracetui.analysis.idle.verdict import communication_text, judge
+from tracetui.analysis.idle.verdict import OF_STEPS, PARTS, VERDICTS, communication_text, judge
 from tracetui.analysis.part import Part
-from tracetui.analysis.steps.scope import range_scope, step_scope
+from tracetui.analysis.steps.scope import (
+    range_scope,
+    step_scope,
+)
 from tracetui.analysis.steps.steps import steps_of, summarize_steps
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.rules import find_findings
 from tracetui.trace import Trace
+from tracetui.trace.model import I64
 from tracetui.views.event import trace_facts
 from tracetui.views.gaps_text import gaps_lines, gaps_markdown
 from tracetui.views.lines import plain_text
+from tracetui.views.parts import time_parts
 from tracetui.views.steps import steps_json
 from tracetui.views.summary import summarize, summary_json, summary_lines
 
@@ -268,3 +274,165 @@ def test_launches_without_kernels_are_no_trace_of_the_cpu_alone(tmp_path: Path) 
     told = "2 launches, but nothing of what they ran: the profiler got no events from the GPU."
     assert verdict_of(Part(trace)).reason.startswith(told)
     assert any(f.value.startswith(told) for f in trace_facts(trace))
+
+
+def split(**parts: int) -> I64:
+    """The time of all devices by `COLUMNS`."""
+    names = {column.replace(" ", "_"): i for i, column in enumerate(COLUMNS)}
+    time = np.zeros(len(COLUMNS), np.int64)
+    time[[names[part] for part in parts]] = list(parts.values())
+    return time
+
+
+@pytest.mark.parametrize(
+    ("parts", "verdict"),
+    [
+        ({"compute": 80, "host": 20}, "compute-bound"),
+        ({"compute": 79, "host": 21}, "mixed"),
+        ({"compute": 50, "dispatch": 30, "host": 20}, "overhead-bound"),
+        ({"compute": 51, "dispatch": 30, "host": 19}, "mixed"),
+        ({"compute": 1, "sync": 10, "allocation": 10, "dispatch": 10, "host": 10, "launch": 10, "queued": 49},
+         "overhead-bound"),
+        ({"compute": 20, "queued": 80}, "mixed"),
+        ({"compute": 20, "unlinked": 80}, "mixed"),
+        ({"compute": 20, "back_to_back": 80}, "mixed"),
+        ({"compute": 50, "communication": 50}, "communication-bound"),
+        ({"compute": 51, "communication": 49}, "mixed"),
+        ({"compute": 10, "copies": 50, "host": 40}, "copy-bound"),
+        # Neither the first use of the device nor the profiler counts, nor what was under way.
+        ({"compute": 8, "host": 2, "initialisation": 1000}, "compute-bound"),
+        ({"compute": 8, "host": 2, "profiler": 1000}, "compute-bound"),
+        ({"compute": 8, "host": 2, "in_flight": 1000}, "compute-bound"),
+        ({"host": 100}, "not known"),
+    ],
+)  # fmt: skip
+def test_verdicts(parts: dict[str, int], verdict: str) -> None:
+    found = judge(split(**parts), 10_000)
+    assert found.verdict == verdict
+    assert found.verdict in VERDICTS
+    if verdict != "not known":
+        assert sum(found.share(part) for part in PARTS) == pytest.approx(1)
+
+
+def test_what_a_verdict_says() -> None:
+    assert judge(None, 10).verdict == "not known"
+    told = judge(split(compute=60, dispatch=30, queued=10, profiler=20), 9_000, "here", split(host=50))
+    assert told.reason == (
+        "The GPU is busy 60.0% of the 100 ns here that count. The largest part is compute, 60.0%; then "
+        "waiting for the CPU, 30.0%. "
+        "Not counted: 50 ns before the first GPU event of the first step, 20 ns of the "
+        "profiler's own work."
+    )
+    assert told.left_out == (("lead-in", 50), ("profiler", 20))
+    # What is known of the lead-in has its own name; where most does not count, that comes first.
+    told = judge(
+        split(compute=60, dispatch=30, back_to_back=10, initialisation=900), 9_000, OF_STEPS,
+        split(host=50, initialisation=70, in_flight=6),
+    )  # fmt: skip
+    assert told.left_out == (("lead-in", 50), ("in flight", 6), ("initialisation", 970))
+    assert told.reason == (
+        "Most of the steps' time is not counted: 970 ns of initialisation, 50 ns before the first GPU event "
+        "of the first step, 6 ns at the beginning, with work queued and nothing recorded running. The GPU is "
+        "busy 60.0% of the 100 ns of the steps that count. The largest part is compute, 60.0%; then waiting "
+        "for the CPU, 30.0%."
+    )
+    assert "from one kernel to the next, 80.0%" in judge(split(compute=20, back_to_back=80), 1).reason
+    assert "idle time with work queued, 80.0%" in judge(split(compute=20, queued=80), 1).reason
+    waiting = {"compute": 10, "dispatch": 60, "host": 30}
+    assert judge(split(**waiting), 49_999).reason == (
+        "The GPU is busy 10.0% of the recording; for 90.0% it waits for the CPU. Meanwhile the CPU is "
+        "in PyTorch ops (dispatch 60.0%), or the launching thread is in no recorded op (host 30.0%). Nothing "
+        "is queued (launch to start 50.0 µs)."
+    )
+    assert "Nothing is queued" not in judge(split(**waiting), 50_000).reason
+    assert "Nothing is queued" not in judge(split(**waiting), None).reason
+    for queued, word in ((9, "Hardly anything"), (1, "Hardly anything"), (0, "Nothing")):
+        reason = judge(split(compute=10, dispatch=90 - queued, queued=queued), 9_000).reason
+        assert f"{word} is queued (launch to start 9.00 µs)." in reason
+    assert judge(split(compute=10, dispatch=60, queued=29, back_to_back=1), 9_000).reason == (
+        "The GPU is busy 10.0% of the recording; for 60.0% it waits for the CPU. Meanwhile the CPU is "
+        "in PyTorch ops (dispatch 60.0%). For 29.0% it is idle with work queued."
+    )
+    told = judge(split(compute=40, dispatch=20, queued=36, back_to_back=4), 9_000)
+    assert "then idle time with work queued, 36.0%" in told.reason  # the line of that name says the same
+    assert "includes waiting for other ranks" in judge(split(compute=20, communication=80), 1).reason
+    assert "(by name)" in judge(split(compute=20, communication=80), 1).reason
+    assert "copies while no kernel runs" in judge(split(compute=20, copies=80), 1).reason
+
+
+@pytest.mark.parametrize(("time", "shows"), [(0, False), (1, False), (2, True)])
+def test_what_does_not_count_is_said_where_it_shows(time: int, shows: bool) -> None:
+    verdict = judge(split(compute=1000, in_flight=time), None)
+    assert verdict.noticeably_left_out is shows
+    assert [part.what for part in time_parts(verdict)] == ["compute", *["in flight"] * shows]
+
+
+@pytest.mark.parametrize(("length", "said"), [(10, True), (9, False)])
+def test_what_is_left_out_is_said_from_a_hundredth_on(length: int, said: bool) -> None:
+    assert ("initialisation" in judge(split(compute=990, initialisation=length), 1).reason) is said
+    assert ("first step" in judge(split(compute=990), 1, lead_in=split(host=length)).reason) is said
+
+
+@pytest.mark.parametrize(("second", "said"), [(10, True), (9, False)])
+def test_a_second_cause_is_named_from_a_tenth_of_the_first_on(second: int, said: bool) -> None:
+    reason = judge(split(compute=20, dispatch=100, sync=second, queued=5), 60_000).reason
+    assert "dispatch" in reason
+    assert ("sync" in reason) is said
+    assert "launch to start" not in reason
+
+
+@pytest.mark.parametrize(("talk", "said"), [(10, True), (9, False)])
+def test_communication_is_said_from_a_tenth_of_the_busy_time_on(talk: int, said: bool) -> None:
+    found = judge(split(compute=100 - talk, communication=talk, host=5), 1)
+    assert found.verdict == "compute-bound"
+    assert found.communication_share == talk / 100
+    assert ("ommunication" in found.reason) is said
+    assert bool(communication_text(found)) is said
+    assert communication_text(judge(split(host=5), 1)) == ""
+
+
+@pytest.mark.parametrize(
+    ("parts", "words", "not_said"),
+    [
+        # Of the busy time, 35 of 80 are communication; said where it is not one of the two.
+        ({"compute": 45, "communication": 35, "host": 20}, ("45.0%", "35.0%"), ("20.0%", "43.8%")),
+        ({"compute": 45, "host": 35, "communication": 20}, ("45.0%", "35.0%", "30.8%"), ("20.0%",)),
+        ({"queued": 60, "compute": 40}, ("60.0%", "40.0%"), ()),
+        ({"unlinked": 60, "copies": 40}, ("60.0%", "40.0%"), ("50.0%",)),
+    ],
+)
+def test_a_mixed_verdict_names_the_two_largest_parts(
+    parts: dict[str, int], words: tuple[str, ...], not_said: tuple[str, ...]
+) -> None:
+    found = judge(split(**parts), 1)
+    assert found.verdict == "mixed"
+    text = found.reason.split("The largest part is ", 1)[1]
+    assert all(word in text for word in words)
+    assert not any(word in text for word in not_said)
+    assert text.count("other ranks") == ("communication" in parts)
+
+
+def test_a_verdict_on_communication_or_copies_names_its_share_alone() -> None:
+    for part in ("communication", "copies"):
+        found = judge(split(compute=20, host=15, **{part: 65}), 1)
+        assert found.verdict == {"communication": "communication-bound", "copies": "copy-bound"}[part]
+        assert "65.0%" in found.reason
+        assert "20.0%" not in found.reason
+        assert "15.0%" not in found.reason
+
+
+def test_numbers_of_a_verdict() -> None:
+    time = split(
+        compute=30, communication=20, copies=10, sync=5, allocation=4, dispatch=3, host=2, launch=1,
+        queued=15, back_to_back=6, unlinked=7, initialisation=100, profiler=50, in_flight=25,
+    )  # fmt: skip
+    found = judge(time, 7, lead_in=split(host=9))
+    assert found.parts == (30, 20, 10, 15, 21, 7)
+    assert found.judged == 103
+    assert found.busy_share == 60 / 103
+    assert found.communication_share == 20 / 60
+    assert found.idle == 43
+    assert dict(found.left_out) == {"lead-in": 9, "in flight": 25, "initialisation": 100, "profiler": 50}
+    assert (found.share("cpu"), found.share("queued")) == (15 / 103, 21 / 103)
+    empty = judge(split(initialisation=5), None)
+    assert (empty.verdict, empty.judged, empty.share("cpu"), empty.busy_share) == ("not known", 0, 0, 0)

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 from tests.analysis.test_step_sources import found as steps_of
 from tests.analysis.test_step_sources import launched, note, spans
-from tests.kineto import Event, cpu, kernel, launch, run, trace_of
+from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.test_rules import UNALIGNED, collectives, ddp, found, products
 
 from tracetui.analysis.calls.chain import launch_chain
 from tracetui.analysis.calls.compositions import rms_norm
 from tracetui.analysis.idle.stream_waits import waits_of
 from tracetui.analysis.names.kernel_names import decode
-from tracetui.analysis.part import Part
+from tracetui.analysis.part import Part, Scope
 from tracetui.analysis.steps.scope import range_scope
-from tracetui.rules import RULES
-from tracetui.trace import Kind
+from tracetui.rules import RULES, Finding, find_findings
+from tracetui.rules.recording import _what_it_interrupts
+from tracetui.trace import Kind, Trace
 from tracetui.views.explain import explain
 
 
@@ -241,3 +242,149 @@ def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path, name: str) ->
     assert [(link.role, link.name) for link in chain.links] == [("op", "aten::empty"), ("call", name)]
     chain = launch_chain(trace, int(np.flatnonzero(trace.is_kind(Kind.KERNEL))[0]))
     assert [link.role for link in chain.links] == ["launch", "kernel"]
+
+
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
+
+
+TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def finding_of(trace: Trace, rule: str, scope: Scope | None = None) -> Finding | None:
+    every = find_findings(Part(trace).within(scope))
+    return next((finding for finding in every if finding.rule == rule), None)
+
+
+@pytest.mark.parametrize(("alone", "fires"), [(99, False), (100, True)])
+def test_a_tenth_of_communication_is_enough(tmp_path: Path, alone: float, fires: bool) -> None:
+    events = [
+        launch(100, 1),
+        kernel(100, 900 - alone, 1),
+        *run(950 - alone, 50 + alone, 2, TALK, stream=13),
+        *run(1000, 100, 3),
+    ]
+    assert (finding_of(trace_of(tmp_path, *events), "communication") is not None) == fires
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "end", "fires"),
+    [
+        (100, 99, 400, True),
+        (100, 101, 400, False),  # less than half of the work
+        (100, 80, 600, True),  # the device is busy for 0.3 of its time
+        (100, 80, 601, False),
+    ],
+)
+def test_a_hotspot(tmp_path: Path, first: float, other: float, end: float, fires: bool) -> None:
+    half = (other - 1) / 2
+    events = [*run(100, first, 1, GEMM), *run(100 + first, half, 2, "k"), *run(99 + end, 1, 3, "last")]
+    events += run(100 + first + half, half, 4, "l")
+    assert (finding_of(trace_of(tmp_path, *events), "hotspot") is not None) == fires
+
+
+def test_stretches_before_the_first_op(tmp_path: Path) -> None:
+    parts = [
+        event
+        for i, wait in enumerate((60, 90, 70))
+        for event in (
+            cpu(f"part {i}", 1000 * i, 500 - 100 * i, "user_annotation"),
+            cpu("aten::mm", 1000 * i + wait, 10),
+            *run(1000 * i + wait + 20, 5, i + 1),
+        )
+    ]
+    finding = finding_of(trace_of(tmp_path, *parts), "before_the_first_op")
+    assert finding is not None
+    assert finding.numbers == {"stretch_ns": 90_000, "total_ns": 220_000, "count": 3}
+    assert finding.claims["name"] == "part 1"
+    assert f"{finding.claims['share']:bare}" == "22%"
+    waits = [p | {"name": "gloo:all_reduce"} if p["name"].startswith("part") else p for p in parts]
+    assert finding_of(trace_of(tmp_path, *waits), "before_the_first_op") is None
+
+
+def test_data_loading_of_a_range(tmp_path: Path) -> None:
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    trace = trace_of(tmp_path, step(1, 0, 1000), cpu(name, 500, 40, "user_annotation"), *run(800, 100, 1))
+    assert finding_of(trace, "data_loading") is None  # 4 % of the step
+    finding = finding_of(trace, "data_loading", scope=range_scope(450_000, 1_250_000))
+    assert finding is not None
+    assert finding.numbers == {"loading_ns": 40_000, "share": 0.05}
+    assert finding_of(trace, "data_loading", scope=range_scope(450_000, 1_251_000)) is None
+
+
+def test_spread_needs_three_steps_that_run_the_same(tmp_path: Path) -> None:
+    def steps(*names: str) -> Trace:
+        events = [
+            event
+            for i, name in enumerate(names)
+            for event in (step(i, 1000 * i, 900), *run(1000 * i + 100, 100 + 100 * i, i + 1, name))
+            if name or event["name"].startswith("ProfilerStep#")
+        ]
+        return trace_of(tmp_path, *events)
+
+    assert finding_of(steps("a", "a", "a"), "spread") is not None
+    assert finding_of(steps("a", "a", "a"), "spread", scope=range_scope(0, 5_000_000)) is None
+    assert finding_of(steps("b", "a", "a"), "spread") is None
+    assert finding_of(steps("b", "a", "a", "a"), "spread") is not None
+    assert finding_of(steps("", "a", "a", "a"), "spread") is not None  # the first runs none
+
+
+def test_pageable_copies(tmp_path: Path) -> None:
+    def copied(length: float) -> Finding | None:
+        events = [launch(10, 1, name="cudaMemcpyAsync"), memcpy(20, length, 1, "HtoD (Pageable -> Device)")]
+        return finding_of(trace_of(tmp_path, *events, *run(4000, 20, 2)), "pageable_memory")
+
+    assert copied(49.999) is None  # 50 us at least
+    finding = copied(50)
+    assert finding is not None
+    assert finding.numbers["copy_ns"] == 50_000
+    assert "1.00 GB/s" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("lengths", "advice"), [((2, 2, 20), "Give the GPU more work"), ((2, 40, 40), "Look at what Python does")]
+)
+def test_the_advice_where_the_cpu_sets_the_pace(
+    tmp_path: Path, lengths: tuple[float, ...], advice: str
+) -> None:
+    """Where most kernels are shorter than their launches, there is too little to launch."""
+    events = [cpu("aten::mm", 500 * i + 80, 215) for i in range(2)]
+    for i, length in enumerate(lengths):
+        events += [launch(500 * i, i + 1, 30), kernel(500 * i + 35, length, i + 1)]
+    finding = finding_of(trace_of(tmp_path, *events), "overhead_bound")
+    assert finding is not None
+    assert finding.advice.startswith(advice)
+    assert finding.numbers["short_launches"] == sum(length < 30 for length in lengths)
+
+
+@pytest.mark.parametrize(("end", "fires"), [(1000, True), (1001, False)])
+def test_a_stretch_before_the_first_op_is_a_twentieth_of_all(tmp_path: Path, end: float, fires: bool) -> None:
+    events = [cpu("part", 0, 400, "user_annotation"), cpu("aten::mm", 50, 10), *run(300, 5, 1)]
+    trace = trace_of(tmp_path, *events, cpu("aten::add", end - 10, 10))
+    assert (finding_of(trace, "before_the_first_op") is not None) == fires
+
+
+def test_the_op_that_the_profiler_interrupts_may_be_the_first_of_all(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 100), cpu("Buffer Flush", 20, 10, "overhead") | {"tid": 99})
+    op, flush = (next(i for i in range(len(trace)) if trace.name_of(i) == name) for name in
+                 ("aten::mm", "Buffer Flush"))  # fmt: skip
+    assert op == 0
+    told = _what_it_interrupts(Part(trace), np.array([flush]), 0, 100_000)
+    assert told[:2] == (flush, "aten::mm")
+
+
+@pytest.mark.parametrize(("wait", "fires"), [(50, True), (49.999, False)])
+def test_the_shortest_stretch_before_the_first_op(tmp_path: Path, wait: float, fires: bool) -> None:
+    events = [
+        cpu("part", 0, 400, "user_annotation"),
+        cpu("aten::mm", wait, 10),
+        *run(300, 5, 1),
+        *run(390, 5, 2),
+    ]
+    assert (finding_of(trace_of(tmp_path, *events), "before_the_first_op") is not None) == fires
+
+
+def test_calls_that_wait_without_a_device_cost_it_nothing(tmp_path: Path) -> None:
+    wait = launch(10, 1, 5000, "cudaStreamSynchronize")
+    finding = finding_of(trace_of(tmp_path, cpu("aten::item", 0, 6000), wait), "blocking_calls")
+    assert finding is not None
+    assert (finding.numbers["wait_ns"], finding.numbers["idle_ns"]) == (5_000_000, 0)

@@ -137,3 +137,12 @@ def test_a_sum_of_sets(some: list[tuple[int, int]], at: list[int]) -> None:
         for y, z in zip(low.tolist(), high.tolist(), strict=True)
     ]
     assert found.tolist() == inside
+
+
+def test_a_union_and_its_parts() -> None:
+    one = union(np.array([30, 0, 10, 40]), np.array([35, 10, 20, 40]))
+    assert (one.start.tolist(), one.end.tolist(), one.total) == ([0, 30, 40], [20, 35, 40], 25)
+    assert one.until(np.array([-1, 0, 1, 20, 25, 31, 35, 99])).tolist() == [0, 0, 1, 20, 20, 21, 25, 25]
+    low, high = np.array([0, 19, 20, 34, 35, 9]), np.array([5, 31, 30, 36, 99, 3])
+    assert one.within(low, high).tolist() == [5, 2, 0, 1, 0, 0]
+    assert one.touching(low, high).tolist() == [20, 25, 0, 5, 0, 0]
