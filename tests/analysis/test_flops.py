@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.analysis.rates.flops import Work, counted, work_of
-from tracetui.analysis.rates.inputs import broadcast, per_axis, read_inputs
+from tracetui.analysis.rates.inputs import ITEM_SIZE, broadcast, per_axis, read_inputs
 from tracetui.analysis.rates.peaks import LINKS, find_peak, known_peaks
 
 BF16 = "c10::BFloat16"
@@ -642,3 +643,12 @@ def test_attention_without_one_of_its_inputs(missing: int) -> None:
     assert work_of(name, inputs(*shapes)) is not None
     for odd in ([], [2, 3, 4]):
         assert work_of(name, inputs(*(odd if i == missing else s for i, s in enumerate(shapes)))) is None
+
+
+def test_the_sizes_of_the_types() -> None:
+    """As NumPy has them, of those that it has."""
+    for name, size in ITEM_SIZE.items():
+        known = name.replace("fp", "float") if name[:2] == "fp" and name != "fp8" else name
+        if known not in ("tf32", "bf16", "fp8"):
+            assert np.dtype(known).itemsize == size, name
+    assert (ITEM_SIZE["tf32"], ITEM_SIZE["bf16"], ITEM_SIZE["fp8"]) == (4, 2, 1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, step, trace_of
 
+from tracetui.analysis.calls import flow
 from tracetui.analysis.calls.chain import MOST_EVENTS, launch_chain, launched_by
 from tracetui.analysis.calls.flow import follow, partner, unfollow
 from tracetui.analysis.calls.launches import find_launches, short_kernels
@@ -159,3 +160,11 @@ def test_the_other_end_of_a_flow(tmp_path: Path) -> None:
     assert other("back") == ("mm", True)
     assert other("early") == ("add", True)
     assert other("relu") is None
+
+
+def test_back_from_a_kernel_whose_launch_is_not_there(tmp_path: Path) -> None:
+    there = kernel(60, 20, 7)
+    there["args"] |= {"External id": 3}
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 50, **{"External id": 3}), there)
+    assert trace.op.tolist() == [-1, 0]
+    assert flow.unfollow(trace, 1) == (0, "GPU event → op")

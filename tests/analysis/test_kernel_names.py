@@ -240,3 +240,8 @@ def test_a_long_name_is_read_to_its_end() -> None:
     assert len(name) > 5000
     assert parse(name).path == ("at", "native", "vectorized_elementwise_kernel")
     assert parse(name).args[-1].strip() == "std::array<char*, 2>"
+
+
+def test_convolutions_on_plain_units() -> None:
+    assert decode("void wgrad2d_c1_k1_nhwc_kernel<float>(int)").tensor_cores is False
+    assert decode("void implicit_convolve_sgemm<float, 128>(int)").tensor_cores is False

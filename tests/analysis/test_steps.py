@@ -517,3 +517,15 @@ def test_steps_of_the_cpu_alone(tmp_path: Path) -> None:
     assert of(steps.outside.verdict) == (50, 200)
     alone = summarize_steps(trace_of(tmp_path, *ops))
     assert of(alone.whole.verdict) == (110, 300)
+
+
+def note_of(name: str, start: float, duration: float) -> Event:
+    return cpu(name, start, duration, "user_annotation")
+
+
+def test_an_annotation_of_several_processes(tmp_path: Path) -> None:
+    """Steps by an annotation that somebody asks for are those of all, unlike the profiler's own."""
+    events = [note_of("batch", 100 * n, 90) for n in range(2)]
+    events += [e | {"pid": 10, "tid": 10, "ts": e["ts"] + 40} for e in events]
+    events += [*run(10, 5, 1), *run(110, 5, 2)]
+    assert len(find_steps(trace_of(tmp_path, *events), "batch")) == 4

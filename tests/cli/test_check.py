@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.kineto import cpu, trace_of
 
 from tracetui.cli.check import check_command
+from tracetui.cli.main import main
 from tracetui.formats.chrome_json.clean import write_clean
 from tracetui.trace import TraceError, load
 
@@ -156,3 +158,11 @@ def test_events_of_another_format_are_not_written(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"copy\.json: only Chrome traces can be repaired"):
         write_clean(Other(), 0, str(out))  # type: ignore[arg-type]
     assert not out.exists()
+
+
+def test_a_copy_that_cannot_be_written(tmp_path: Path) -> None:
+    trace_of(tmp_path, cpu("aten::mm", 10, 10))
+    path = str(tmp_path / "t.json")
+    result = CliRunner().invoke(main, ["check", path, "--repair", str(tmp_path / "nowhere" / "x.json.gz")])
+    assert result.exit_code != 0
+    assert "no such file" in result.output.lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.core import columns
-from tracetui.core.columns import blocks, counted, earliest, repeated, unique
+from tracetui.core.columns import Columns, blocks, counted, earliest, repeated, unique
 
 INDEX = st.lists(st.integers(0, 9), max_size=40)
 
@@ -58,3 +59,21 @@ def test_unique(one: list[int], other: list[int]) -> None:
     a, b = (np.array(some, dtype=np.int64) for some in (one, other))
     assert unique(a).tolist() == np.unique(a).tolist()
     assert unique(a, b).tolist() == np.union1d(a, b).tolist()
+
+
+def test_columns_grow_with_what_is_added() -> None:
+    rng = random.Random(1)
+    for share in (0.0, 0.01, 0.5, 1.0):
+        columns, expected = Columns({"a": np.int64, "b": np.int8}), list[int]()
+        for _ in range(40):
+            piece = [rng.randrange(100) for _ in range(rng.randrange(300))]
+            columns.add(share, a=np.array(piece, np.int64), b=np.array(piece, np.int8))
+            expected += piece
+            assert len(columns) == len(expected)
+            assert all(len(column) >= len(expected) for column in columns.arrays.values())
+            # Not copied for every piece, nor without bound.
+            assert len(columns.arrays["a"]) <= max(
+                1024, 110 * len(expected) if share else 2 * len(expected) + 600
+            )
+        assert columns.take("a").tolist() == columns.take("b").tolist() == expected
+        assert columns.take("a").dtype == np.int64

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
+import random
+import struct
 import sys
 import zlib
 from collections.abc import Callable
@@ -16,6 +19,8 @@ import pytest
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.encodings import blocks, plain, zstd
 from tracetui.formats.encodings import gzip as gzip_encoding
+from tracetui.formats.encodings import zstd as zstd_encoding
+from tracetui.formats.encodings.blocks import Blocks, Marked
 from tracetui.trace import Trace
 
 if sys.version_info >= (3, 14):
@@ -325,3 +330,98 @@ def test_salvage_goes_up_to_the_very_byte(library: str, text: bytes, tmp_path: P
         with path.open("rb", buffering=0) as file:
             decoder = blocks.Blocks(gzip_encoding._MEMBERS, file, Diagnostics())
             assert b"".join(iter(decoder.next, b"")) == expected
+
+
+def test_a_gzip_header_cut_anywhere() -> None:
+    for extra, name, comment, sum_up in itertools.product((0, 1), repeat=4):
+        flags = 4 * extra | 8 * name | 16 * comment | 2 * sum_up
+        header = b"\x1f\x8b\x08" + bytes([flags]) + b"\x00" * 6
+        header += struct.pack("<H", 3) + b"abc" if extra else b""
+        header += b"file\x00" if name else b""
+        header += b"comment\x00" if comment else b""
+        header += b"\x12\x34" if sum_up else b""
+        body = header + zlib.compress(b"x")
+        for cut in range(len(body)):
+            expected = -1 if cut < 10 else None if cut < len(header) else len(header)
+            assert gzip_encoding._header(body[:cut]) == expected, (flags, cut)
+    assert gzip_encoding._header(b"\x1f\x8b\x07" + bytes(20)) == -1
+    assert gzip_encoding._header(b"\x1f\x8c\x08" + bytes(20)) == -1
+
+
+def test_frames_of_zstd_are_known_by_their_first_bytes() -> None:
+    assert zstd_encoding.sniff(b"\x28\xb5\x2f\xfd...")
+    for first in range(256):
+        assert zstd_encoding.sniff(bytes([first]) + b"\x2a\x4d\x18") == (0x50 <= first <= 0x5F)
+    assert not zstd_encoding.sniff(b"\x50\x2a\x4d\x19")
+
+
+@pytest.mark.parametrize("block", [7, 100, 1 << 20])
+def test_members_one_after_the_other(block: int, tmp_path: Path) -> None:
+    rng = random.Random(block)
+    texts = [bytes(rng.randrange(97, 110) for _ in range(rng.randrange(900))) for _ in range(6)]
+    path = tmp_path / "t.gz"
+    data = b"".join(map(gzip.compress, texts))
+    for tail, kinds in (
+        (b"", []),
+        (b"\x00" * 50, []),
+        (b"junk" * 9, ["trailing"]),
+        (data[:5], ["truncated"]),
+    ):
+        path.write_bytes(data + tail)
+        diagnostics = Diagnostics()
+        with path.open("rb", buffering=0) as file:
+            blocks = Blocks(gzip_encoding._MEMBERS, file, diagnostics, block)
+            pieces = list(iter(blocks.next, b""))
+            assert b"".join(pieces) == b"".join(texts)
+            assert max(map(len, pieces)) <= block
+            assert (blocks.produced, blocks.next()) == (sum(map(len, texts)), b"")
+        assert list(diagnostics.found) == kinds
+        if kinds:
+            assert diagnostics.found[kinds[0]] == [1, sum(map(len, texts))]
+
+
+def test_a_wrong_checksum_or_length_loses_nothing(tmp_path: Path) -> None:
+    text = b"some text " * 50
+    data = gzip.compress(text)
+    path = tmp_path / "t.gz"
+    for at in range(1, 9):
+        path.write_bytes(data[:-at] + bytes([data[-at] ^ 1]) + data[len(data) - at + 1 :])
+        diagnostics = Diagnostics()
+        with path.open("rb", buffering=0) as file:
+            assert b"".join(iter(Blocks(gzip_encoding._MEMBERS, file, diagnostics).next, b"")) == text
+        assert list(diagnostics.found) == ["bad_checksum"]
+    path.write_bytes(data[:-3])
+    diagnostics = Diagnostics()
+    with path.open("rb", buffering=0) as file:
+        assert b"".join(iter(Blocks(gzip_encoding._MEMBERS, file, diagnostics).next, b"")) == text
+    assert diagnostics.found == {"truncated": [1, len(text)]}
+
+
+def test_any_part_of_compressed_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.formats.encodings.blocks._SPACING", 200_000)
+    rng = random.Random(3)
+    text = bytes(rng.choices(b"abcdefgh", k=1_000_000))
+    path = tmp_path / "t.gz"
+    path.write_bytes(gzip.compress(text[:400_000], 1) + gzip.compress(text[400_000:], 1))
+    with path.open("rb", buffering=0) as file:
+        parts = Marked(gzip_encoding._MEMBERS, file, path.stat().st_size)
+        for offset in (
+            0,
+            999_999,
+            5,
+            400_000,
+            399_990,
+            1_000_000,
+            1_000_050,
+            250_000,
+            131_072,
+            131_071,
+            262_144,
+        ):
+            for length in (0, 1, 30, 200_000):
+                assert parts.read(offset, length) == text[offset : offset + length], (offset, length)
+        for _ in range(30):
+            offset = rng.randrange(len(text))
+            assert parts.read(offset, 100) == text[offset : offset + 100]
+        assert 4 <= len(parts._marks) <= 7
+        assert parts._marks[0][0] == 0

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tracetui.core.errors import NOT_A_TRACE
+from tracetui.formats import source
 from tracetui.formats.chrome_json import layout
 from tracetui.trace import Cancelled, Trace, TraceError, load
 
@@ -233,3 +234,48 @@ def test_a_header_that_is_too_long_is_what_is_told(
     assert len(trace_of(whole % (b"x" * 60_000))) == 1
     with pytest.raises(TraceError, match="has no traceEvents in its first 64 MB: tracetui looks for them no"):
         trace_of(whole % (b"x" * 70_000))
+
+
+Make = Callable[..., Event]
+
+
+Load = Callable[..., Trace]
+
+
+def test_what_the_file_says_of_itself(trace_of: Load, event: Make) -> None:
+    told = {
+        "deviceProperties": [{"id": 0, "name": "H"}, "no object"],
+        "distributedInfo": {"rank": 1},
+        "record_shapes": 1,
+        "traceName": "x" * 4096,
+        "long": "x" * 4097,
+        "list": [1],
+        "baseTimeNanoseconds": 5,
+    }
+    trace = trace_of(json.dumps(told | {"traceEvents": [event(ts=1)]}).encode())
+    assert trace.info.devices == ({"id": 0, "name": "H"},)
+    assert trace.info.distributed == {"rank": 1}
+    assert trace.info.properties == {"record_shapes": 1, "traceName": "x" * 4096}
+    assert (trace.info.base_ns, trace.info.zero_ns) == (5, 1005)
+    assert trace.events == 1
+
+
+def test_devices_as_older_files_have_them(trace_of: Load, event: Make) -> None:
+    """PyTorch 1.9 used other names."""
+    device = {"id": 0, "name": "Tesla V100", "major": 7, "minor": 0, "multiProcessorCount": 80}
+    trace = trace_of(json.dumps({"computeProperties": [device], "traceEvents": [event(ts=1)]}).encode())
+    (found,) = trace.info.devices
+    assert (found["name"], found["computeMajor"], found["computeMinor"], found["numSms"]) == (
+        "Tesla V100",
+        7,
+        0,
+        80,
+    )
+
+
+def test_a_block_device_is_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.json"
+    path.write_text("[]")
+    monkeypatch.setattr(source.stat, "S_ISBLK", lambda mode: True)
+    with pytest.raises(TraceError, match="is a device, not a trace"):
+        load(path)

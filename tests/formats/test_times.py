@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from tracetui.formats.chrome_json.times import (
     from_texts,
 )
 from tracetui.formats.store import Tables
-from tracetui.trace import load
+from tracetui.trace import Trace, load
 
 
 @given(st.lists(st.integers(0, int(FLOAT_LIMIT) * 1000 - 1), min_size=1))
@@ -180,3 +182,85 @@ def test_a_time_is_the_same_beside_any_others(neighbor: str) -> None:
             alone = rows.patient_rows([event.encode()], Tables())
             at = (int(found.start[0]), int(found.duration[0]), 0 in found.wrong)
             assert at == (int(alone.start[0]), int(alone.duration[0]), 0 in alone.wrong), event
+
+
+Event = dict[str, Any]
+
+
+Make = Callable[..., Event]
+
+
+Load = Callable[..., Trace]
+
+
+def named(trace: Trace) -> dict[str, int]:
+    return {trace.name_of(i): i for i in range(len(trace))}
+
+
+def notices(trace: Trace) -> dict[str, int]:
+    return {notice.kind: notice.count for notice in trace.notices}
+
+
+@pytest.mark.parametrize(
+    ("ts", "dur", "start", "duration"),
+    [
+        ("10.5", "2.25", 500, 2250),
+        ("10.0004", "0.0006", 0, 1),
+        ("10.9996", "1", 1000, 1000),
+        ("10", "0", 0, 0),
+        ('"10.001"', '"3"', 1, 3000),
+        ('"12us"', '"1ms"', 2_000, 1_000_000),
+        ('"0.00002s"', "1e-3", 10_000, 1),
+        ("1.2e1", "1E2", 2_000, 100_000),
+    ],
+)
+def test_times(trace_of: Load, ts: str, dur: str, start: int, duration: int) -> None:
+    """The first event begins at 10 us: the trace's zero."""
+    text = '{"ph":"X","cat":"cpu_op","name":"%s","pid":1,"tid":%d,"ts":%s,"dur":%s}'
+    events = [text % ("zero", 1, "10", "1"), text % ("it", 2, ts, dur)]
+    trace = trace_of(('{"traceEvents":[' + ",".join(events) + "]}").encode())
+    at = named(trace)["it"]
+    assert (int(trace.start[at]), int(trace.duration[at])) == (start, duration)
+    assert trace.info.zero_ns == 10_000
+
+
+@pytest.mark.parametrize("offset", [0, 1_606_910_596_297_023, 4_400_473_816_687])
+def test_epochs_keep_their_nanoseconds(trace_of: Load, offset: int) -> None:
+    text = '{"ph":"X","cat":"cpu_op","name":"a%d","pid":1,"tid":1,"ts":%d.%03d,"dur":0.001}'
+    moments = [1, 2, 499, 500, 501, 999]
+    events = ",".join(text % (m, offset, m) for m in [0, *moments])
+    trace = trace_of(('{"baseTimeNanoseconds": 7, "traceEvents":[' + events + "]}").encode())
+    assert trace.start.tolist() == [0, *moments]
+    assert set(trace.duration.tolist()) == {1}
+    assert (trace.info.zero_ns, trace.info.base_ns) == (offset * 1000 + 7, 7)
+
+
+def test_old_durations(trace_of: Load, event: Make) -> None:
+    """Without `dur`, the duration in thread time; without either, none."""
+    thread, none, negative = (
+        event(name="thread", tdur=3),
+        event(name="none", ts=5),
+        event(name="minus", tdur=-3),
+    )
+    for one in (thread, none, negative):
+        del one["dur"]
+    trace = trace_of([thread, none, negative])
+    durations = {name: int(trace.duration[i]) for name, i in named(trace).items()}
+    assert durations == {"thread": 3000, "none": 0, "minus": 0}
+
+
+def test_times_that_are_missing(trace_of: Load, event: Make) -> None:
+    trace = trace_of([event(name="good", ts=5), event(name="bad", ts=None), event(name="worse", ts="soon")])
+    assert list(named(trace)) == ["good"]
+    assert notices(trace)["no_time"] == 2
+    assert dict(trace.phases) == {"X": 3}
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_fractions_of_far_times(trace_of: Load, sign: str) -> None:
+    """Sixteen digits before the point, on either side of zero."""
+    text = '{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":%s1606910596297023.%03d,"dur":1}'
+    moments = [1, 2, 499, 500, 501, 999]
+    trace = trace_of(("[" + ",".join(text % (sign, m) for m in moments) + "]").encode())
+    first = moments[-1] if sign else moments[0]
+    assert trace.start.tolist() == sorted(abs(m - first) for m in moments)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.kineto import cpu, trace_of
 
+from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.top_level import find_close
+from tracetui.trace import Trace
 
 
 @pytest.mark.parametrize(
@@ -62,3 +65,102 @@ def test_the_end_of_the_events_is_found_behind_brackets_that_do_not_fit() -> Non
     assert find_close(text, 0, False) == len(text) - 2
     assert find_close(b'], "a", ' * 3 + b"]}", 0, False) == 3 * 8
     assert find_close(b'], "a", ' * 3 + b"]}", 0, True) == -1
+
+
+Event = dict[str, Any]
+
+
+def places(trace: Trace) -> dict[str, tuple[int, int]]:
+    """Kind of notice to (count, offset of the first)."""
+    return {notice.kind: (notice.count, notice.offset) for notice in trace.notices}
+
+
+def test_fields_of_odd_types(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+    odd = event(ts=100, name=5, tid=1.0, cat=None, args=[1])
+    trace = trace_of(
+        [event(ts=0, name="a", dur=7), odd, event(ts=50, name="b", dur=3, args={"correlation": "12"})]
+    )
+    at = {trace.name_of(i): i for i in range(len(trace))}
+    assert set(at) == {"a", "b", "5"}
+    assert places(trace)["wrong_type"][0] == 1
+    assert [int(trace.duration[at[name]]) for name in ("a", "b", "5")] == [7000, 3000, 1000]
+    assert trace.correlation[at["b"]] == 12
+    assert trace.correlation[at["a"]] == -1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wrong"),
+    [
+        ("dur", [1], 1), ("dur", "3", 0), ("dur", 3.5, 0), ("ts", {"a": 1}, 1), ("ts", "4", 0),
+        ("pid", 1.5, 1),
+        ("tid", [1], 1), ("tid", "x", 0), ("pid", None, 0), ("args", 4, 1), ("args", None, 0), ("name", 1, 1),
+        ("name", None, 0), ("cat", 3, 1), ("cat", "new", 0),
+    ],
+)  # fmt: skip
+def test_which_types_are_wrong(
+    field: str, value: Any, wrong: int, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    # The first event sends the whole chunk the patient way.
+    patient = event(ts=1, name="patient", args={"External id": "1"})
+    trace = trace_of(
+        [patient, event(ts=2, name="it") | {field: value}, event(ts=3, name="alone in its chunk")]
+    )
+    assert places(trace).get("wrong_type", (0, 0))[0] == wrong
+
+
+@pytest.mark.parametrize("patient", [False, True])
+@pytest.mark.parametrize(("value", "wrong"), [("long", 1), ("", 1), ({}, 1), (None, 1), ("3", 0)])
+def test_a_duration_that_is_none_is_counted(
+    value: Any, wrong: int, patient: bool, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """However the chunk is decoded: by way of text, for its times, or the patient way."""
+    first = event(ts=1, name="first") | ({"args": {"External id": "1"}} if patient else {"dur": "5"})
+    trace = trace_of([first, event(ts=2, name="it", dur=value), event(ts=3, name="alone in its chunk")])
+    assert places(trace).get("wrong_type", (0, 0))[0] == wrong
+
+
+@pytest.mark.parametrize("patient", [False, True])
+def test_flows_bind_to_what_encloses_them_or_follows(
+    patient: bool, trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    flow = {"cat": "mine", "name": "f", "pid": 1, "tid": 2, "id": 7}
+    events = [
+        event(ts=0, dur=10, name="from"),
+        event(ts=20, dur=10, tid=2, name="around"),
+        event(ts=40, dur=10, tid=2, name="after"),
+        flow | {"ph": "s", "ts": 5, "tid": 1},
+    ]
+    odd = [event(ts=60, name="odd", args=[1])] if patient else []
+    for more, target in (({"bp": "e"}, "around"), ({}, "after")):
+        trace = trace_of([*events, flow | {"ph": "f", "ts": 25} | more, *odd])
+        pairs = [
+            (trace.name_of(a), trace.name_of(b))
+            for a, b in zip(trace.flow_from.tolist(), trace.flow_to.tolist(), strict=True)
+        ]
+        assert pairs == [("from", target)], more
+
+
+def test_labels_and_ids_of_any_type() -> None:
+    for value, label in (
+        (5, 5), (-5, -5), ((1 << 63) - 1, (1 << 63) - 1), (1 << 63, str(1 << 63)), (True, "true"), (None, ""),
+        ("x", "x"), (3.0, "3"), (3.5, "3.5"), (float(1 << 53), "9007199254740992.0"), ([1, "a"], '[1,"a"]'),
+        ("x" * 99_999, "x" * 99_999), (["x" * 99_999], '["' + "x" * 65_534),
+    ):  # fmt: skip
+        found = rows._label(value)
+        assert (found, type(found)) == (label, type(label)), value
+    for value, number in (
+        (7, 7), (-7, -7), ((1 << 63) - 1, (1 << 63) - 1), (1 << 63, None), (-(1 << 63), -(1 << 63)),
+        (True, None), (None, -1), ("12", 12), (" -12 ", -12), ("1" * 19, int("1" * 19)), ("1" * 20, None),
+        ("x", None), (4.0, 4), ("1.5", None), (4.5, None), ([4], None), (1e30, None),
+    ):  # fmt: skip
+        assert rows._id(value) == number, value
+
+
+def test_an_event_without_a_duration_is_told(
+    trace_of: Callable[..., Trace], event: Callable[..., Event]
+) -> None:
+    """Of the thread's time, which old tools write, it is known."""
+    bare = {key: value for key, value in event(ts=9).items() if key != "dur"}
+    trace = trace_of([event(ts=1), bare, bare | {"ts": 12, "tdur": 2}])
+    assert trace.duration.tolist() == [event()["dur"] * 1000, 0, 2000]
+    assert [(notice.kind, notice.count) for notice in trace.notices] == [("no_duration", 1)]

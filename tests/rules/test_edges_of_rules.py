@@ -9,7 +9,7 @@ import pytest
 from tests.analysis.test_step_sources import found as steps_of
 from tests.analysis.test_step_sources import launched, note, spans
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
-from tests.rules.test_rules import UNALIGNED, collectives, ddp, found, products
+from tests.rules.test_rules import A10, UNALIGNED, collectives, ddp, found, products
 
 from tracetui.analysis.calls.chain import launch_chain
 from tracetui.analysis.calls.compositions import rms_norm
@@ -388,3 +388,51 @@ def test_calls_that_wait_without_a_device_cost_it_nothing(tmp_path: Path) -> Non
     finding = finding_of(trace_of(tmp_path, cpu("aten::item", 0, 6000), wait), "blocking_calls")
     assert finding is not None
     assert (finding.numbers["wait_ns"], finding.numbers["idle_ns"]) == (5_000_000, 0)
+
+
+def note_of(name: str, start: float, duration: float) -> Event:
+    return cpu(name, start, duration, "user_annotation")
+
+
+@pytest.mark.parametrize(("alone", "severity"), [(30, "medium"), (31, "high"), (9, "")])
+def test_communication_of_a_cpu(tmp_path: Path, alone: int, severity: str) -> None:
+    """While no thread is in an op, of 100 us."""
+    trace = trace_of(
+        tmp_path, cpu("aten::mm", 0, 100 - alone), note_of("gloo:all_reduce", 100 - alone, alone)
+    )
+    finding = found(trace, "communication")
+    assert (finding.severity if finding is not None else "") == severity
+
+
+def test_what_is_called_pinned_and_is_no_copy(tmp_path: Path) -> None:
+    copy = memcpy(100, 1000, 1)
+    copy["args"]["bytes"] = 10_000_000
+    events = [launch(95, 1, name="cudaMemcpyAsync"), *run(1200, 500, 2)]
+    assert found(trace_of(tmp_path, copy, *events, **A10), "slow_copies") is not None
+    other = copy | {"name": "Move (Pinned -> Device)"}
+    assert found(trace_of(tmp_path, other, *events, **A10), "slow_copies") is None
+
+
+@pytest.mark.parametrize(("more", "cold"), [(4, True), (5, False), (1, True)])
+def test_steps_that_do_twice_as_much_as_the_first_are_compared_with_it(
+    tmp_path: Path, more: int, cold: bool
+) -> None:
+    events: list[Event] = []
+    for n in range(4):
+        events.append(step(n, 3000 * n, 2600 if n == 0 else 200))
+        for k in range(2 if n == 0 else more):
+            events += run(3000 * n + 10 + 20 * k, 5, 9 * n + k + 1)
+    assert (found(trace_of(tmp_path, *events), "cold_start") is not None) is cold
+
+
+@pytest.mark.parametrize(
+    "odd", [{"id": [0]}, {"id": {}}, {"numSms": 10**400}, {"numSms": -1}, {"numSms": "132"}]
+)
+def test_odd_properties_of_a_device(tmp_path: Path, odd: dict[str, object]) -> None:
+    launched, done = run(10, 900, 1, "few")
+    done["args"]["grid"] = [4, 1, 1]
+    properties = {"deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132} | odd]}
+    events = [launched, done, *run(920, 50, 2, "many")]
+    assert found(trace_of(tmp_path, *events, **properties), "small_grids") is None
+    properties["deviceProperties"] = [{"id": 0, "name": "NVIDIA H200", "numSms": 132}]
+    assert found(trace_of(tmp_path, *events, **properties), "small_grids") is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kineto import Event, cpu, run
+from tests.kineto import Event, cpu, run, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.idle.gap_list import gaps_of
@@ -18,6 +18,7 @@ from tracetui.session import baselines, gap_walk, recent, samples
 from tracetui.session.gap_walk import gap_order, next_gap
 from tracetui.session.history import LONGEST, History
 from tracetui.session.mark_walk import MarkWalk
+from tracetui.session.marks import event_of, mark_on
 from tracetui.session.query import matches
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
@@ -341,3 +342,24 @@ def test_a_range_is_shown_with_a_fiftieth_more_at_each_end(tmp_path: Path) -> No
     view = session.walk.view
     assert abs(view.start_ns - 90_000) <= view.cell / 2
     assert abs(view.end_ns - 610_000) <= view.cell / 2
+
+
+def test_a_mark_on_one_of_two_that_are_alike(tmp_path: Path) -> None:
+    """On the lane that it was made on, else on any."""
+    events = [cpu("aten::mm", 5, 10) | {"tid": tid} for tid in (1, 2, 3)]
+    trace = trace_of(tmp_path, *events)
+    for i in range(3):
+        assert event_of(trace, mark_on(trace, i, 0)) == i
+    assert event_of(trace, mark_on(trace, 1, 0)._replace(lane="gone")) == 0
+
+
+def test_what_comes_by_a_pipe_has_no_state(tmp_path: Path) -> None:
+    assert state_file("marks", "-", tmp_path) is None
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert state_file("marks", str(pipe), tmp_path) is None
+    one, other = (state_file("marks", str(tmp_path / name), tmp_path) for name in ("a.json", "b.json"))
+    assert one is not None
+    assert one != other
+    assert one.parent == tmp_path / "marks"
+    assert one == state_file("marks", str(tmp_path / "x" / ".." / "a.json"), tmp_path)

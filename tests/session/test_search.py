@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kineto import cpu, trace_of
 from tests.recorded import load
 
 from tracetui.session.query import QueryError, matches, parse_time, split
@@ -189,3 +190,9 @@ def test_a_wrong_query_leaves_the_search_as_it_was(trace: Trace) -> None:
     assert not session.search
     assert len(session.search) == 0
     assert session.walk.scene.source.matches is None
+
+
+def test_an_expression_that_is_not_finished_is_searched_as_it_is(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("mm", 0, 5), cpu("mul", 10, 5), cpu("a/b", 20, 5))
+    for query, found in (("/mm", [0]), ("/m", [0, 1]), ("/m/", [0, 1]), ("/", [2]), ("name:/mu", [1])):
+        assert np.flatnonzero(matches(trace, query)).tolist() == found, query

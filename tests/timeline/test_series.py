@@ -17,6 +17,7 @@ from tracetui.timeline.counters import values_at
 from tracetui.timeline.frame import paint
 from tracetui.timeline.labels import beside
 from tracetui.timeline.scene import EDGE, TOP, Scene
+from tracetui.timeline.series import brief_of
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Instants, Trace
 
@@ -200,3 +201,13 @@ def test_values_in_brief(value: float, unit: str, text: str) -> None:
 )
 def test_values(value: float, unit: str, text: str) -> None:
     assert series.text_of(value, unit) == text
+
+
+def test_large_counts_in_brief() -> None:
+    assert [brief_of(value, "count") for value in (1e9, 1.4e9, 999e6, 1e4, 9999)] == [
+        "1G",
+        "1G",
+        "999M",
+        "10k",
+        "9999",
+    ]

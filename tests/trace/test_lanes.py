@@ -329,3 +329,190 @@ def test_what_is_asynchronous_keeps_no_device_busy(
     trace = trace_of(events)
     assert [(lane.kind, lane.device) for lane in trace.lanes] == [("async", -1)]
     assert trace.kind.tolist() == [Kind.OTHER]
+
+
+Make = Callable[..., Event]
+
+
+Load = Callable[..., Trace]
+
+
+def named(trace: Trace) -> dict[str, int]:
+    return {trace.name_of(i): i for i in range(len(trace))}
+
+
+def rows(trace: Trace) -> dict[str, tuple[int, str]]:
+    """Name to (depth, name of the parent)."""
+    return {
+        trace.name_of(i): (
+            int(trace.depth[i]),
+            trace.name_of(int(trace.parent[i])) if trace.parent[i] >= 0 else "",
+        )
+        for i in range(len(trace))
+    }
+
+
+def notices(trace: Trace) -> dict[str, int]:
+    return {notice.kind: notice.count for notice in trace.notices}
+
+
+def test_pairs_on_two_threads(trace_of: Load) -> None:
+    def mark(ph: str, ts: float, name: str = "", tid: int = 1) -> Event:
+        return {"ph": ph, "ts": ts, "name": name, "cat": "x", "pid": 1, "tid": tid}
+
+    trace = trace_of(
+        [
+            mark("B", 10, "outer"),
+            mark("B", 12.5, "inner"),
+            mark("B", 11, "elsewhere", 2),
+            mark("E", 15),
+            mark("E", 13, tid=2),
+            mark("E", 20),
+            mark("E", 21),  # nothing is open
+            mark("B", 30, "open"),
+            mark("B", 31, "closed within"),
+            mark("E", 33),
+            mark("B", 40, "open too", 2),
+        ]
+    )
+    at = named(trace)
+    assert {name: (int(trace.start[i]), int(trace.duration[i])) for name, i in at.items()} == {
+        "outer": (0, 10_000),
+        "inner": (2_500, 2_500),
+        "elsewhere": (1_000, 2_000),
+        "open": (20_000, 10_000),  # until the last thing that happens
+        "closed within": (21_000, 2_000),
+        "open too": (30_000, 0),
+    }
+    assert notices(trace) == {"unclosed": 2, "unopened": 1}
+    assert rows(trace)["inner"] == (1, "outer")
+    assert dict(trace.phases) == {"B": 6, "E": 5}
+
+
+def test_asynchronous_pairs_of_several_kinds(trace_of: Load) -> None:
+    def mark(ph: str, ts: float, name: str, of: object, pid: int = 1, **more: Any) -> Event:
+        return {"ph": ph, "ts": ts, "name": name, "cat": "net", "pid": pid, "tid": 1, "id": of, **more}
+
+    trace = trace_of(
+        [
+            mark("b", 0, "get", 1),
+            mark("b", 2, "inner", 1),
+            mark("n", 3, "half way", 1),
+            mark("e", 4, "inner", 1),
+            mark("e", 9, "get", 1),
+            mark("b", 5, "another id", 2),
+            mark("e", 6, "another id", 2),
+            mark("b", 5, "other process", 1, 2),
+            mark("e", 8, "other process", 1, 2),
+            mark("b", 1, "scoped", 1, scope="s"),
+            mark("e", 2, "scoped", 1, scope="s"),
+            mark("e", 3, "never begun", 77),
+            mark("b", 7, "never ended", 78),
+            mark("S", 1, "old", 5),
+            mark("S", 2, "old, too", 5),
+            mark("T", 2.5, "step", 5),
+            mark("F", 3, "old", 5),
+            mark("F", 5, "old, too", 5),
+        ]
+    )
+    at = named(trace)
+    assert {name: (int(trace.start[i]), int(trace.duration[i])) for name, i in at.items()} == {
+        "get": (0, 9000),
+        "inner": (2000, 2000),
+        "another id": (5000, 1000),
+        "other process": (5000, 3000),
+        "scoped": (1000, 1000),
+        "never ended": (7000, 2000),
+        "old": (1000, 2000),
+        "old, too": (2000, 3000),
+    }
+    assert notices(trace) == {"async_unclosed": 1, "async_unopened": 1}
+    assert [trace.names[i] for i in trace.instants.name] == ["step", "half way"]
+    assert trace.instants.start.tolist() == [2500, 3000]
+    assert {lane.kind for lane in trace.lanes} == {"async"}
+
+
+def test_instants_and_counters(trace_of: Load, event: Make) -> None:
+    trace = trace_of(
+        [
+            event(name="op", ts=5, dur=1),
+            {"ph": "i", "name": "late", "pid": 1, "tid": 1, "ts": 30, "s": "t"},
+            {"ph": "I", "name": "early", "pid": 1, "tid": 7, "ts": 3},
+            {"ph": "C", "name": "m", "pid": 1, "ts": 9, "args": {"b": 2, "a": 1.5, "no": "x", "nor": True}},
+            {"ph": "C", "name": "m", "pid": 1, "ts": 6, "args": {"b": -3, "far": 1e301, "near": 9e299}},
+            {"ph": "C", "name": "m", "pid": 1, "id": 4, "ts": 7, "args": {"value": 8}},
+            {"ph": "C", "name": "m", "pid": 1, "ts": None, "args": {"b": 2}},
+        ]
+    )
+    assert trace.info.zero_ns == 5_000  # that of the slices: what comes before them lies before zero
+    assert [
+        (trace.names[n], int(t)) for n, t in zip(trace.instants.name, trace.instants.start, strict=True)
+    ] == [("early", -2000), ("late", 25_000)]
+    assert trace.instants.lane.tolist() == [-1, 0]
+    counters = trace.counters
+    samples = [
+        (counters.series_names[s], int(t), float(v))
+        for s, t, v in zip(counters.series, counters.start, counters.value, strict=True)
+    ]
+    assert samples == [
+        ("m a", 4000, 1.5), ("m b", 1000, -3.0), ("m b", 4000, 2.0), ("m near", 1000, 9e299),
+        ("m 4", 2000, 8.0),
+    ]  # fmt: skip
+    assert counters.series_process == (0, 0, 0, 0)
+    assert notices(trace) == {"no_time": 1, "wrong_type": 3}
+
+
+def test_a_trace_of_counters_begins_with_the_first(trace_of: Load) -> None:
+    trace = trace_of([{"ph": "C", "name": "m", "pid": 1, "ts": t, "args": {"a": t}} for t in (9, 4, 6)])
+    assert (trace.info.zero_ns, trace.counters.start.tolist()) == (4000, [0, 2000, 5000])
+    assert (trace.span, trace.first_view) == ((0, 0), (0, 1))
+
+
+def test_lanes_in_order(trace_of: Load, event: Make) -> None:
+    def meta(name: str, pid: int, tid: int, key: str, value: object) -> Event:
+        return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": {key: value}}
+
+    trace = trace_of(
+        [
+            meta("process_name", 10, 0, "name", "python"),
+            meta("process_name", 10, 0, "name", "python3"),
+            meta("process_labels", 10, 0, "labels", "CPU"),
+            meta("process_labels", 0, 0, "labels", "GPU 0"),
+            meta("thread_name", 10, 11, "name", "loader"),
+            meta("thread_name", 10, 12, "name", "thread 12 (python)"),
+            meta("thread_sort_index", 10, 12, "sort_index", -5),
+            meta("process_sort_index", 8, 0, "sort_index", -1),
+            event(name="main", pid=10, tid=10),
+            event(name="loader", pid=10, tid=11),
+            event(name="twelve", pid=10, tid=12),
+            event(name="other process", pid=8, tid=9),
+            event(name="unknown here", cat="", pid=10, tid=10, ts=50),
+            event(name="unknown there", cat="", pid=0, tid=20, ts=50),
+            event(name="k", cat="kernel", pid=0, tid=20),
+            event(name="k7", cat="kernel", pid=0, tid=7),
+            event(name="k1", cat="kernel", pid=1, tid=7),
+            event(name="wait", cat="cuda_sync", pid=0, tid=7),
+            event(name="shadow", cat="gpu_user_annotation", pid=0, tid=7),
+            event(name="buffer", cat="overhead", pid=-1, tid=0),
+            event(name="span", cat="Trace", pid="Spans", tid="PyTorch Profiler"),
+        ]
+    )
+    assert [
+        (lane.name, lane.kind, lane.device, trace.processes[lane.process].pid) for lane in trace.lanes
+    ] == [
+        ("thread 9", "thread", -1, "8"),
+        ("thread 10", "thread", -1, "10"),
+        ("thread 12 (python)", "thread", -1, "10"),
+        ("thread 11 (loader)", "thread", -1, "10"),
+        ("profiler overhead", "overhead", -1, "-1"),
+        ("spans", "span", -1, "Spans"),
+        ("stream 7 annotations", "gpu_annotation", 0, "0"),
+        ("stream 7", "stream", 0, "0"),
+        ("stream 7 sync", "sync", 0, "0"),
+        ("stream 20", "stream", 0, "0"),
+        ("stream 7", "stream", 1, "1"),
+    ]
+    lane_of = {name: trace.lanes[int(trace.lane[i])].name for name, i in named(trace).items()}
+    assert (lane_of["unknown here"], lane_of["unknown there"]) == ("thread 10", "stream 20")
+    process = {p.pid: p for p in trace.processes}
+    assert (process["10"].name, process["10"].labels, process["8"].sort_index) == ("python3", "CPU", -1)

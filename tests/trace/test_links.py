@@ -201,3 +201,67 @@ def test_what_takes_no_time_fills_none(tmp_path: Path) -> None:
     trace = kineto.trace_of(tmp_path, kineto.launch(0, 1), kineto.kernel(10, 0, 1), odd)
     assert len(unknown_events(trace)) == 1
     assert idle_known(trace)
+
+
+Make = Callable[..., Event]
+
+
+Load = Callable[..., Trace]
+
+
+def named(trace: Trace) -> dict[str, int]:
+    return {trace.name_of(i): i for i in range(len(trace))}
+
+
+def test_a_correlation_in_old_spelling(trace_of: Load, event: Make) -> None:
+    trace = trace_of(
+        [
+            event(name="op", ts=0, dur=9, args={"External id": 3}),
+            event(name="call", cat="Runtime", ts=1, args={"correlation": 7, "external id": 3}),
+            event(name="other", cat="Runtime", ts=2, args={"correlation": 8}),
+            event(name="k", cat="Kernel", pid=0, tid=7, ts=20, args={"correlation": 7, "external id": 3}),
+        ]
+    )
+    at = named(trace)
+    assert trace.external_id[at["call"]] == trace.external_id[at["k"]] == 3
+    assert [int(trace.op[at[n]]) for n in ("call", "k", "other", "op")] == [*[at["op"]] * 3, -1]
+    assert [int(trace.launch[at[n]]) for n in ("k", "call")] == [at["call"], -1]
+
+
+def flow_end(ph: str, ts: float, number: int, tid: int = 1, **more: Any) -> Event:
+    return {"ph": ph, "id": number, "pid": 1, "tid": tid, "ts": ts, "cat": "x", "name": "x", **more}
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "more", "linked"),
+    [
+        (10, 100, {"bp": "e"}, ("a", "b")),
+        (20, 110, {"bp": "e"}, ("a", "b")),  # both ends belong to a slice
+        (20.001, 100, {"bp": "e"}, None),
+        (9.999, 100, {"bp": "e"}, None),
+        (10, 110.001, {"bp": "e"}, None),
+        (10, 100, {}, ("a", "b")),  # the next that starts, at once
+        (10, 100.001, {}, ("a", "c")),
+        (10, 200, {}, ("a", "c")),
+        (10, 200.001, {}, None),
+        (13, 100, {"bp": "e"}, ("in a", "b")),
+        (14, 100, {"bp": "e"}, ("in a", "b")),
+        (14.001, 100, {"bp": "e"}, ("a", "b")),
+    ],
+)
+def test_what_a_flow_joins(
+    trace_of: Load,
+    event: Make,
+    begin: float,
+    end: float,
+    more: dict[str, str],
+    linked: tuple[str, str] | None,
+) -> None:
+    slices = [("a", 10, 10, 1), ("in a", 12, 2, 1), ("b", 100, 10, 2), ("c", 200, 10, 2)]
+    events = [event(name=name, ts=ts, dur=dur, tid=tid) for name, ts, dur, tid in slices]
+    trace = trace_of([*events, flow_end("s", begin, 1), flow_end("f", end, 1, 2, **more)])
+    found = [
+        (trace.name_of(int(a)), trace.name_of(int(b)))
+        for a, b in zip(trace.flow_from, trace.flow_to, strict=True)
+    ]
+    assert found == ([linked] if linked else [])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import SAMPLES
-from tests.kineto import cpu, step, trace_of
+from tests.kineto import Event, cpu, run, step, trace_of
 
 from tracetui.analysis.calls.averages import Averages, averages, averages_of
 from tracetui.analysis.part import Part
@@ -25,6 +25,9 @@ from tracetui.views.compare_averages import (
     averages_table,
     joined_averages,
 )
+from tracetui.views.compare_text import Report as CompareReport
+from tracetui.views.compare_text import compare_lines
+from tracetui.views.lines import plain_text
 from tracetui.views.model import arrange, fit
 from tracetui.views.writers import TABLE_ENDINGS, table_text
 
@@ -228,3 +231,16 @@ def test_bytes_are_never_the_machine_s() -> None:
         "within noise",
         "the machine",
     ]
+
+
+def test_recordings_without_steps_are_compared_as_a_whole(tmp_path: Path) -> None:
+    def text(*events: Event) -> str:
+        results = Part(trace_of(tmp_path, *run(10, 20, 1), *run(60, 20, 2), *events))
+        found = CompareReport(compare(results, results), ("a", "b"))
+        return plain_text(compare_lines(found, 100))
+
+    assert "as a whole" in text()
+    assert "0 steps" not in text()
+    stepped = text(step(1, 0, 50), step(2, 50, 50))
+    assert "as a whole" not in stepped
+    assert "2 steps" in stepped

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.kineto import cpu, kernel, launch, trace_of
 
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency_of
@@ -80,3 +82,41 @@ def test_the_table_sorts_by_what_it_shows(samples: Path) -> None:
         known = [value for value in values if value is not None]
         assert known == sorted(known, reverse=True) == values[: len(known)]
         assert len(set(known)) > 1
+
+
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
+
+
+def printed(tmp_path: Path, *arguments: str) -> str:
+    """A command on the trace that `trace_of` wrote there."""
+    report, *options = arguments
+    result = CliRunner().invoke(main, [report, str(tmp_path / "t.json"), *options])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def product(tmp_path: Path, device: str, **types: Any) -> dict[str, Any]:
+    event = kernel(20, 2, 1, name=GEMM)
+    event["args"]["External id"] = 1
+    shapes = {"Input Dims": [[1024, 256], [256, 512]], "External id": 1} | types
+    properties = {"deviceProperties": [{"id": 0, "name": device}]}
+    trace_of(tmp_path, cpu("aten::mm", 0, 9, **shapes), launch(2, 1), event, **properties)
+    found: dict[str, Any] = json.loads(printed(tmp_path, "efficiency", "--json"))
+    return found
+
+
+def test_a_device_that_is_not_known_has_no_peak(tmp_path: Path) -> None:
+    found = product(tmp_path, "Riva 128")
+    assert found["ops"][0]["compute_share"] is None
+    text = " ".join(printed(tmp_path, "efficiency").split())
+    assert "Riva 128" in text
+    assert "no shares" in text
+    assert "data sheet" not in text
+    product(tmp_path, "NVIDIA H200")
+    assert "data sheet" in " ".join(printed(tmp_path, "efficiency").split())
+
+
+def test_without_types_the_kernel_s_name_tells(tmp_path: Path) -> None:
+    found = product(tmp_path, "NVIDIA H200")
+    assert found["ops"][0]["dtype"] == "bf16"
+    assert found["ops"][0]["gbps"] is None

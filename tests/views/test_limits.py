@@ -118,3 +118,20 @@ def test_a_gate_on_wall_time_is_called_one(same: Comparison) -> None:
         "step is a wall time, which a busy machine changes"
     )
     assert wall_time_note([step, ops]).startswith("step and cpu-op are wall times")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "relative", "excused"),
+    [
+        (0.0, 0.02, True, True),  # any growth from nothing is above a share of it
+        (0.0, 0.0, True, False),
+        (100.0, 104.0, True, False),
+        (100.0, 106.0, True, True),
+        (None, 106.0, True, False),
+        (0.0, 0.02, False, False),
+        (0.0, 0.06, False, True),
+    ],
+)
+def test_what_only_noise_excuses(a: float | None, b: float, relative: bool, excused: bool) -> None:
+    outcome = Outcome(Limit("step", 0.05, relative), a, b, 0.0, 0.0, False)
+    assert outcome.excused is excused

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from tests.conftest import SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
+from tests.recorded import ROOT
 
 from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.part import Part
+from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.trace import load
 from tracetui.views.lines import plain_text
@@ -376,3 +378,27 @@ def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room() -> No
         first = next(line for line in lines if "Ops  " in line)
         assert any("CPU in PyTorch ops " in line for line in lines) is (width >= 109), width
         assert width - first.index("Ops") + 1 >= (width - 2 - 5) // 2
+
+
+def test_steps_of_no_length_have_no_part_of_the_longest(tmp_path: Path) -> None:
+    """Two marks at one time: then there is no longest."""
+    *_, found = overviews(Part(trace_of(tmp_path, step(1, 5, 0), step(2, 5, 0), cpu("a", 5, 0))))
+    (steps,) = (block for block in (*found.left, *found.right) if block.key == "steps")
+    assert [(entry.name, entry.numbers[0], entry.part) for entry in steps.entries] == [
+        ("step 1", "0 ns", 0.0), ("step 2", "0 ns", 0.0),
+    ]  # fmt: skip
+
+
+def test_kernels_of_the_overview_tell_what_they_reach_of_the_peak() -> None:
+    results = Part(load(ROOT / "sample_traces" / "mlp_eager.json.gz"))
+    *_, found = overviews(results)
+    (kernels,) = (b for b in (*found.left, *found.right) if b.key == "kernels")
+    reached = {row.name: row for row in efficiency_of(results).kernels}
+    told = 0
+    for entry in kernels.entries:
+        event = entry.target.event
+        row = None if event is None else reached.get(results.trace.name_of(event))
+        known = [] if row is None else [row.compute_share, row.memory_share]
+        told += entry.text.endswith(" peak")
+        assert entry.text.endswith(" peak") == any(part is not None and part <= 1 for part in known)
+    assert told

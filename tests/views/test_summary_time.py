@@ -8,12 +8,14 @@ import pytest
 from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 
 from tracetui.analysis.part import Part
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.views.gap_words import cause_text
 from tracetui.views.gaps_text import gaps_lines
 from tracetui.views.lines import plain_text
+from tracetui.views.parts import _until_first_work, evidence
 from tracetui.views.steps import steps_lines
-from tracetui.views.summary import summarize, summary_lines, summary_markdown
+from tracetui.views.summary import metric, summarize, summary_lines, summary_markdown
 
 
 def test_a_single_step_with_an_empty_front(tmp_path: Path) -> None:
@@ -112,3 +114,64 @@ def test_idle_time_that_is_mostly_a_loader_is_called_so(tmp_path: Path) -> None:
     assert "mostly a DataLoader" in text(cpu("aten::stack", 60, 100))
     assert "mostly a DataLoader" not in text(cpu("aten::stack", 60, 250))
     assert "mostly a DataLoader" not in text(step(0, 0, 2000))
+
+
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
+
+
+def test_the_first_names_of_a_summary(tmp_path: Path) -> None:
+    """A step's own time is of no op; kernels that look alike are told apart."""
+    top = summarize(Part(trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, 10))))
+    assert [top.table.names[i] for i in top.top] == ["aten::mm"]
+    alike = [GEMM, GEMM.replace("segment_k_off", "split_k")]
+    runs = [
+        e for n, name in enumerate(alike) for e in (launch(40 * n, n), kernel(40 * n + 10, 5, n, name=name))
+    ]
+    text = plain_text(summary_lines(summarize(Part(trace_of(tmp_path, *runs))), 80))
+    assert "gemm bf16 128x128 tn · segment" in text
+    assert "gemm bf16 128x128 tn · split" in text
+
+
+def test_overlap_is_of_the_whole_recording(tmp_path: Path) -> None:
+    """Of a part it is that of its steps."""
+    talk = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+    events = [
+        *(step(n, 100 * n, 90) for n in range(2)),
+        launch(0, 1), kernel(10, 50, 1), launch(1, 2), kernel(20, 20, 2, 8, talk),
+        launch(100, 3), kernel(110, 30, 3), launch(101, 4), kernel(120, 40, 4, 8, talk),
+        launch(300, 5), kernel(310, 20, 5, 8, talk),
+    ]  # fmt: skip
+    results = Part(trace_of(tmp_path, *events))
+    assert metric(summarize(results), "overlap") == 0.5  # 40 of 80 us
+    assert metric(summarize(results.within(step_table_of(results).scope(1))), "overlap") == 0.5  # 20 of 40
+    assert metric(summarize(results.within(step_table_of(results).scope(0))), "overlap") == 1.0
+
+
+def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(tmp_path: Path) -> None:
+    def of(device: int, start: float, n: int) -> Event:
+        event = kernel(start, 2, n, pid=device)
+        return event | {"args": event["args"] | {"device": device}}
+
+    calls = [cpu("aten::mm", 0, 90), launch(80, 1), launch(85, 2)]
+    events = [*calls, of(0, 300, 1), of(1, 100, 2), of(0, 320, 3)]
+    found = _until_first_work(Part(trace_of(tmp_path, *events)), "lead-in")
+    assert found is not None
+    assert found.span == (0, 100_000)
+
+
+def test_shares_of_the_ops_of_a_trace_without_a_device(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 30), cpu("aten::add", 40, 10))
+    text = summary_markdown(summarize(Part(trace)))
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    shares = {row[3].strip("`"): row[0] for row in rows if len(row) == 4 and "aten" in row[3]}
+    assert shares == {"aten::mm": "75%", "aten::add": "25%"}
+
+
+def test_the_longest_op_is_one_of_the_steps(tmp_path: Path) -> None:
+    """What took longer lies before and after them."""
+    steps = [step(n, 100 + 100 * n, 100) for n in (1, 2, 3)]
+    ops = [cpu(f"in {n}", 110 + 100 * n, 60 + n) for n in (1, 2, 3)]
+    trace = trace_of(tmp_path, cpu("before", 0, 150), *steps, *ops, cpu("after", 600, 150))
+    event = evidence(Part(trace), "ops").event
+    assert event is not None
+    assert trace.name_of(event) == "in 3"

@@ -7,21 +7,23 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from tests.kineto import cpu, trace_of
+from tests.kineto import cpu, kernel, launch, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency_of
+from tracetui.cli.main import main
 from tracetui.core.cells import fit, wrap
-from tracetui.views import markdown
+from tracetui.views import markdown, terminal
 from tracetui.views.averages import format_share, format_time
 from tracetui.views.efficiency_text import efficiency_lines
 from tracetui.views.findings_text import findings_lines, findings_markdown
 from tracetui.views.gaps_text import gaps_lines
-from tracetui.views.jsonable import dumps
+from tracetui.views.jsonable import dumps, share
 from tracetui.views.lines import bar, columns, plain_text
 from tracetui.views.steps import steps_lines
 from tracetui.views.summary import summarize, summary_lines, summary_markdown
@@ -136,3 +138,48 @@ def test_a_recording_of_a_thread_that_did_nothing(tmp_path: Path) -> None:
     span = cpu("PyTorch Profiler (0)", 0, 900, "Trace") | {"pid": "Spans", "tid": "PyTorch Profiler"}
     told = plain_text(findings_lines(Part(trace_of(tmp_path, span)), 200))
     assert "profile_all_threads=True" in told
+
+
+def test_shares_that_are_none() -> None:
+    assert share(0.25) == 0.25
+    assert share(None) is share(float("nan")) is share(float("inf")) is None
+
+
+@pytest.mark.parametrize("width", [80, 90, 130, 200])
+@pytest.mark.parametrize("report", ["gaps", "steps", "summary", "findings", "efficiency"])
+def test_screens_of_any_width(
+    samples: Path, monkeypatch: pytest.MonkeyPatch, report: str, width: int
+) -> None:
+    monkeypatch.setattr(terminal, "terminal_width", lambda: width)
+    path = str(samples / "attention_naive.json.gz")
+    lines = CliRunner().invoke(main, [report, path]).stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    if width == 200:  # sentences are not read in lines of any length
+        prose = [line for line in lines if line.endswith((".", ",")) and "  " not in line.strip()]
+        assert all(len(line) <= 104 for line in prose)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100])
+def test_sentences_about_gaps_are_wrapped_not_cut(tmp_path: Path, width: int) -> None:
+    """Six causes: in no width does an ellipsis stand in one."""
+    busy = cpu("Activity Buffer Request", 5, 300, cat="overhead", tid=0, pid=-1)
+    events = [cpu("aten::mm", 0, 400), launch(310, 1), kernel(320, 5, 1), launch(420, 2), kernel(600, 5, 2)]
+    trace = trace_of(tmp_path, busy, *events, deviceProperties=[{"id": 0, "name": "NVIDIA H200"}])
+    text = plain_text(gaps_lines(Part(trace), width)).partition("\nLongest")[0]
+    assert "…" not in text
+    assert all(cell_len(line) <= width for line in text.splitlines())
+    assert "profiler itself was at work" in " ".join(text.split())
+
+
+def test_evidence_keeps_its_times(tmp_path: Path) -> None:
+    """A long name gives way, from the same place in each line."""
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    events = [cpu(name, 123_456.0 * i, 100_000, cat="user_annotation") for i in range(3)]
+    work = [
+        e for i in range(3) for e in (launch(123_456.0 * i + 110_000, i), kernel(123_456 * i + 111_000, 9, i))
+    ]
+    lines = plain_text(findings_lines(Part(trace_of(tmp_path, *events, *work)), 80)).splitlines()
+    told = [line for line in lines if line.startswith("  > enumerate")]
+    assert told
+    assert all(line.endswith("µs, 100 ms") and " at " in line for line in told)
+    assert all(cell_len(line) <= 80 for line in told)

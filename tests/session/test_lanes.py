@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -95,22 +94,3 @@ def test_pins(session: Session) -> None:
     assert lanes.pin(1) is True
     assert lanes.pin(1) is False
     assert lanes.pin(17) is False
-
-
-def test_what_comes_by_a_pipe_has_no_state(tmp_path: Path) -> None:
-    assert state_file("marks", "-", tmp_path) is None
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    assert state_file("marks", str(pipe), tmp_path) is None
-    one, other = (state_file("marks", str(tmp_path / name), tmp_path) for name in ("a.json", "b.json"))
-    assert one is not None
-    assert one != other
-    assert one.parent == tmp_path / "marks"
-    assert one == state_file("marks", str(tmp_path / "x" / ".." / "a.json"), tmp_path)
-
-
-def test_there_is_no_way_back_from_the_first_view(session: Session) -> None:
-    walk = session.walk
-    before = walk.view
-    assert (walk.back(), walk.forward()) == (False, False)
-    assert walk.view == before
