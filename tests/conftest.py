@@ -67,7 +67,6 @@ COLLECTION = ROOT.parent / "shared" / "traces"
 def module_at(path: Path) -> ModuleType:
     """The module of a script, run anew."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
     assert spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -24,7 +24,6 @@ WARM = sys.platform == "linux"
 
 def parameters(command: str) -> set[str | None]:
     found = main.get_command(click.Context(main), command)
-    assert found is not None
     return {parameter.name for parameter in found.params}
 
 

@@ -32,7 +32,6 @@ def note(name: str, start: float, duration: float) -> Event:
 
 def parts(time: CpuTime | None) -> tuple[float, ...]:
     """(ops, data loading, exposed communication, outside) in us; they add up to the span."""
-    assert time is not None
     found = (time.ops, time.data_loading, time.exposed_communication, time.outside)
     assert sum(found) == time.span
     return tuple(part / 1000 for part in found)
@@ -58,7 +57,6 @@ def test_every_moment_counts_once(tmp_path: Path) -> None:
     steps = summarize_steps(trace_of(tmp_path, *LOOP))
     first, second = (row.verdict.cpu for row in steps.rows)
     assert parts(first) == (30, 10, 35, 25)
-    assert first is not None
     assert (first.communication, first.threads, first.thread_ops) == (40_000, 1, 30_000)
     assert (first.top, first.top_self, first.top_calls) == ("aten::addmm", 16_000, 1)
     assert parts(second) == (50, 0, 0, 50)
@@ -162,7 +160,6 @@ def test_collectives_by_name(name: str, is_one: bool) -> None:
 def test_a_recorded_job(wild: Path) -> None:
     """Five steps of a rank whose main thread waits for gloo: counted from the raw events."""
     time = summarize_steps(load(wild / "gloo_cpu_only_rank34.pt.trace.json.gz")).whole.verdict.cpu
-    assert time is not None
     assert round(time.ops / time.span, 2) == 0.14
     assert round(time.exposed_communication / time.span, 2) == 0.83
     assert (time.top, time.top_calls) == ("aten::mm", 80)
@@ -175,7 +172,6 @@ def test_ops_of_a_hundred_thousand_levels(tmp_path: Path) -> None:
     begun = time.process_time()
     results = Part(trace)
     found = verdict_of(results).cpu
-    assert found is not None
     assert found.ops == found.span == 4 * deep * 1000
     assert time.process_time() - begun < 5
 

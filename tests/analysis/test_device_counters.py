@@ -62,7 +62,6 @@ def test_how_long_a_value_holds(tmp_path: Path) -> None:
 
     def until(name: str) -> list[float]:
         found = counter_of(trace, 0, name)
-        assert found is not None
         return [(end + zero) / 1000 for end in found.end.tolist()]
 
     assert until("SM Active") == [10, 20, 30, 80, 90]  # a mean over 10 us each

@@ -202,7 +202,6 @@ def test_a_question_and_its_answer(meeting: Path) -> None:
     here = Listener(str(meeting))
     with knock(meeting / "dynolog", b"req", request(77, 5, state=1)) as client:
         asked = here.receive(1)
-        assert asked is not None
         assert (asked.pid, asked.own_pid, asked.recording) == (os.getpid(), 77, True)
         assert here.answer(asked, "A=1\n")
         assert client.recv(100) == struct.pack("=Q32s", 4, b"req") + b"A=1\n"
@@ -220,7 +219,6 @@ def test_a_late_answer_is_not_given(meeting: Path, monkeypatch: pytest.MonkeyPat
     with knock(meeting / "dynolog", b"req", request(1)) as client:
         time.sleep(0.1)
         asked = here.receive(1)
-        assert asked is not None
         assert time.time() - asked.sent > 0.1
         assert not here.answer(asked, "A=1")
         with pytest.raises(TimeoutError):
@@ -869,7 +867,6 @@ def test_what_has_our_name_in_tmp_is_left_alone() -> None:
             [sys.executable, "-c", code, *words], env=env, capture_output=True, text=True, check=True
         )
         folder = re.search(r"KINETO_ONDEMAND_TRACE_DIR=(.*)", done.stdout)
-        assert folder is not None
         assert re.fullmatch(rf"{temporary}/tracetui-{os.getuid()}-\w{{8}}", folder[1])
         assert done.stderr == ""
     wait_for(lambda: not _signalled(str(temporary), signal.SIGKILL))
@@ -895,7 +892,6 @@ def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_pat
     ) as job:
         wait_for(lambda: processes.find(job.pid) is not None)
         one = processes.find(job.pid)
-        assert one is not None
         assert one.folder is not None
         wait_for((Path(one.folder) / "dynolog").exists)
         listed = json.loads(run("attach", "--list", "--json").stdout)
@@ -932,7 +928,6 @@ def test_the_answerer_killed_or_stopped_changes_nothing(meetings: Path, tmp_path
         with started_by_run(*command, env={**os.environ, "STOP": str(stop)}) as job:
             wait_for(lambda: processes.find(job.pid) is not None)
             one = processes.find(job.pid)
-            assert one is not None
             assert one.folder is not None
             # Not before it answers: until then it may have the lock without having said so.
             wait_for((Path(one.folder) / "dynolog").exists)

@@ -29,7 +29,6 @@ def test_every_command_and_option_is_in_it(man: ModuleType) -> None:
         for name in COMMANDS:
             assert f".SS tracetui {name} " in page, "run: python docs/man.py"
             command = main.get_command(click.Context(main), name)
-            assert command is not None
             for option in command.params:
                 if isinstance(option, click.Option):
                     assert man.plain(option.opts[-1]) in page, "run: python docs/man.py"

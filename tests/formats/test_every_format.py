@@ -142,7 +142,6 @@ def test_its_beginning(name: str, path: Path) -> None:
             contents = read_beginning(source, lambda done, total: None, length)
         except TraceError:
             continue
-        assert contents is not None
         assert len(contents.store.slices) <= len(whole)
 
 

@@ -82,7 +82,6 @@ def test_what_stands_between_two_events(layout: str) -> None:
         assert found == (b"\n},\n{", 2, 4)  # with its line break, it needs no key
         return
     found = learn_separator(between.join(map(json.dumps, EVENTS)).encode())
-    assert found is not None
     assert (found.comma, found.brace) == (comma, brace)
     if "\n" in between:
         assert found.text[found.comma : found.comma + 1] == b","

@@ -58,7 +58,6 @@ def test_what_a_collective_sends(tmp_path: Path, dtype: str, size: int) -> None:
     for event in events:
         event["args"] |= {"dtype": dtype} if "dtype" in event["args"] else {}
     finding = found(trace_of(tmp_path, *events), "small_collectives")
-    assert finding is not None
     assert f"{finding.claims['usual_ns']} {finding.claims['sent'].bytes}" == f"10.0 µs {100 * size}"
 
 
@@ -66,7 +65,6 @@ def test_collectives_whose_calls_take_no_time(tmp_path: Path) -> None:
     """Then it is their time alone that counts; and the other way round."""
     events = [event for event in collectives(60, 10, 64) if not event["name"].startswith("c10d::")]
     finding = found(trace_of(tmp_path, *events), "small_collectives")
-    assert finding is not None
     assert finding.numbers["cpu_ns"] == 0
     assert finding.numbers["exposed_ns"] == 600_000
     assert finding.numbers["share"] == pytest.approx(600 / 1192, rel=0.02)
@@ -293,7 +291,6 @@ def test_stretches_before_the_first_op(tmp_path: Path) -> None:
         )
     ]
     finding = finding_of(trace_of(tmp_path, *parts), "before_the_first_op")
-    assert finding is not None
     assert finding.numbers == {"stretch_ns": 90_000, "total_ns": 220_000, "count": 3}
     assert finding.claims["name"] == "part 1"
     assert f"{finding.claims['share']:bare}" == "22%"
@@ -306,7 +303,6 @@ def test_data_loading_of_a_range(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, step(1, 0, 1000), cpu(name, 500, 40, "user_annotation"), *run(800, 100, 1))
     assert finding_of(trace, "data_loading") is None  # 4 % of the step
     finding = finding_of(trace, "data_loading", scope=range_scope(450_000, 1_250_000))
-    assert finding is not None
     assert finding.numbers == {"loading_ns": 40_000, "share": 0.05}
     assert finding_of(trace, "data_loading", scope=range_scope(450_000, 1_251_000)) is None
 
@@ -335,7 +331,6 @@ def test_pageable_copies(tmp_path: Path) -> None:
 
     assert copied(49.999) is None  # 50 us at least
     finding = copied(50)
-    assert finding is not None
     assert finding.numbers["copy_ns"] == 50_000
     assert "1.00 GB/s" in finding.text
 
@@ -351,7 +346,6 @@ def test_the_advice_where_the_cpu_sets_the_pace(
     for i, length in enumerate(lengths):
         events += [launch(500 * i, i + 1, 30), kernel(500 * i + 35, length, i + 1)]
     finding = finding_of(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert finding.advice.startswith(advice)
     assert finding.numbers["short_launches"] == sum(length < 30 for length in lengths)
 
@@ -386,7 +380,6 @@ def test_the_shortest_stretch_before_the_first_op(tmp_path: Path, wait: float, f
 def test_calls_that_wait_without_a_device_cost_it_nothing(tmp_path: Path) -> None:
     wait = launch(10, 1, 5000, "cudaStreamSynchronize")
     finding = finding_of(trace_of(tmp_path, cpu("aten::item", 0, 6000), wait), "blocking_calls")
-    assert finding is not None
     assert (finding.numbers["wait_ns"], finding.numbers["idle_ns"]) == (5_000_000, 0)
 
 

@@ -124,7 +124,6 @@ def test_sends_and_receives_are_no_collectives(
     events = [cpu(call, 0, 10), cpu(other, 12, 10), launch(2, 1), launch(14, 2)]
     events += [kernel(20, 300, 1, name="ncclDevKernel_SendRecv(ncclDevKernelArgs)"), kernel(320, 200, 2)]
     finding = found(trace_of(tmp_path, *events), "communication")
-    assert finding is not None
     assert finding.claims["kind"] == ("between two" if between_two else "among all")
 
 
@@ -157,7 +156,6 @@ def test_the_share_of_a_kernel_is_one_of_kernel_and_copy_time(tmp_path: Path) ->
         tmp_path, *run(100, 300, 1, "big"), *run(100, 300, 2, "big", stream=9), *run(400, 100, 3)
     )
     finding = found(trace, "hotspot")
-    assert finding is not None
     assert (finding.claims["name"], finding.claims["share"]) == ("big", Share(600_000, 700_000, OF_WORK))
 
 
@@ -239,15 +237,12 @@ def test_of_several_devices_each_is_named(tmp_path: Path) -> None:
 def test_one_wait_is_not_its_own_longest_and_a_launch_within_is_not_denied(tmp_path: Path) -> None:
     one = [step(0, 0, 1000), cpu(NEXT, 10, 200, "user_annotation"), *run(600, 300, 1)]
     finding = found(trace_of(tmp_path, *one), "data_loading")
-    assert finding is not None
     assert (finding.claims["calls"], finding.claims["launches"]) == (Count(1), False)
     old = [e | {"cat": "Operator"} if e["name"] == NEXT else e for e in loop(200)]
     finding = found(trace_of(tmp_path, *old), "data_loading")
-    assert finding is not None
     assert finding.numbers["share"] == pytest.approx(0.2)
     copying = [*loop(200), launch(50, 9, name="cudaMemcpyAsync"), memcpy(60, 20, 9)]
     finding = found(trace_of(tmp_path, *copying), "data_loading")
-    assert finding is not None
     assert finding.claims["launches"] is True
 
 
@@ -256,7 +251,6 @@ def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path)
         """Its name, and whether to pin memory."""
         events = [e | {"name": name} if e["name"] == NEXT else e for e in loop(200)]
         finding = found(trace_of(tmp_path, *events, *more), "data_loading")
-        assert finding is not None
         return f"{finding.claims['advice']}", finding.claims["pin"]
 
     assert advice() == ("load in workers", True)
@@ -266,7 +260,6 @@ def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path: Path)
     assert not advice(cpu("aten::pin_memory", 20, 10))[1]
     batch = cpu(NEXT, 0, 300, "user_annotation")
     on_cpu = found(trace_of(tmp_path, step(0, 0, 1000), batch, cpu("aten::mm", 400, 500)), "data_loading")
-    assert on_cpu is not None
     assert (on_cpu.claims["pin"], on_cpu.claims["launches"]) == (False, True)
     other = cpu("my SingleProcess code", 10, 5, "user_annotation")
     several = advice(other, name=NEXT.replace("SingleProcess", "MultiProcessing"))
@@ -302,7 +295,6 @@ def test_blocking_calls(tmp_path: Path, wait: float, severity: str) -> None:
 
 def test_blocking_calls_cost_little_where_the_device_stays_busy(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *item(300, busy=1580)), "blocking_calls")
-    assert finding is not None
     assert finding.severity == "info"
 
 
@@ -343,7 +335,6 @@ def test_pageable_memory(tmp_path: Path, length: float, way: str, severity: str)
         assert evidence(trace, finding) == [f"Memcpy {way}"]
         words = [event | {"args": event["args"] | {"bytes": "9"}} for event in copying(length, way)]
         finding = found(trace_of(tmp_path, *words), "pageable_memory")
-        assert finding is not None
         assert "rate" not in finding.claims  # text is no size
 
 
@@ -428,7 +419,6 @@ def test_unaligned_products_within_attention_are_advised_once(
     more = [cpu("aten::mm", at + rest - 8, 10), *run(at + rest, 800, 10, UNALIGNED)]
     trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM), *more)
     finding = found(trace, "unaligned_products")
-    assert finding is not None
     assert finding.numbers["kernels"] == (1 if of_attention else 3)
 
 
@@ -441,7 +431,6 @@ def test_fp32_products(tmp_path: Path, length: float, fires: bool) -> None:
         assert evidence(trace, finding) == [FP32]
         assert finding.claims["why"] == "fp16"
     modern = found(trace_of(tmp_path, *products(FP32, 100), **H100), "fp32_products")
-    assert modern is not None
     assert modern.claims["why"] == "tf32"
 
 
@@ -497,7 +486,6 @@ def test_a_kernel_that_only_waits_needs_no_more_blocks(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *gridded(1, 10, 900, [1], name), *gridded(2, 910, 50, [500], ADD), **SMS)
     assert found(trace, "small_grids") is None
     finding = found(trace, "hotspot")
-    assert finding is not None
     assert finding.claims["why"] == "spins"
 
 
@@ -507,11 +495,9 @@ def test_the_grid_of_a_kernel_that_no_op_launches(tmp_path: Path, ops: bool, own
     events = [*gridded(1, 10, 900, [1], "sum_all"), *gridded(2, 910, 50, [500], ADD), step(0, 0, 1000)]
     events += [cpu("aten::sum", 4, 8)] if ops else []
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
-    assert finding is not None
     assert finding.claims["of_no_op"] is own
     bare = [event for event in events if event["cat"] != "user_annotation"]  # the CPU was not recorded
     finding = found(trace_of(tmp_path, *bare, **SMS), "small_grids")
-    assert finding is not None
     assert finding.claims["of_no_op"] is False
 
 
@@ -520,7 +506,6 @@ def test_small_grids_says_the_time_of_the_calls_that_are(tmp_path: Path) -> None
     grids = [[8, 1, 1], [1000, 1, 1], [4, 2, 1], [500, 2, 1]]
     events = [e for i, grid in enumerate(grids) for e in gridded(i, 10 + 100 * i, 40 + 20 * i, grid, "one")]
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
-    assert finding is not None
     assert finding.numbers["device_ns"] == 40_000 + 80_000
     assert "one (8 blocks)" in f"{finding.claims['kernels']}"
     assert len(finding.evidence) == 2
@@ -542,7 +527,6 @@ def test_small_grids_of_many_calls(tmp_path: Path, calls: int, told: bool) -> No
     events = [e for n in range(calls) for e in gridded(n + 1, 40 * n + 10, 30, [8], "few")]
     events += gridded(999, 40 * calls + 10, 3 * calls, [500], "many")
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
-    assert finding is not None
     assert finding.claims["about"] is told
     assert share(finding.numbers["share"]) == "91%"
 
@@ -581,7 +565,6 @@ def test_faster_kernels_are_of_little_use_where_the_cpu_sets_the_pace(
     events = [step(n, 1000 * n, 1000) for n in (0, 1)]
     events += [e for n in (0, 1) for e in run(1000 * n + 990 - length, length, n + 1, FP32)]
     finding = found(trace_of(tmp_path, *events), "fp32_products")
-    assert finding is not None
     assert finding.severity == severity
 
 
@@ -627,7 +610,6 @@ def test_a_single_short_kernel_explains_no_idle_time(
         events += [launch(at, n + 1, 8), kernel(at + 8, 5, n + 1)]
         events += [cpu("aten::mul", 500 * n, 490)] if in_ops else []
     finding = found(trace_of(tmp_path, *events, step(0, 0, 2500)), "overhead_bound")
-    assert finding is not None
     counted = f"{finding.claims['short_launches']} of {finding.claims['short_of']} "
     assert (counted if finding.claims["short_of"] else "") == (said if in_ops and short > 1 else "")
 
@@ -640,7 +622,6 @@ def test_an_annotation_that_is_most_of_the_time_without_a_call(
     events = [event for n in range(5) for event in run(1000 * n + 10, 20, n + 1)]
     events += [cpu("prepare", 1000 * n + 100, 600, "user_annotation") for n in range(times)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert f"{finding.claims.get('within', '')}" == ("prepare (3.00 ms)" if told else "")
 
 
@@ -692,7 +673,6 @@ def test_the_children_named_are_those_that_take_most_over_all_calls(tmp_path: Pa
     events += [cpu("c10d::t", 100 * n + 72, 17) for n in range(3)]
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "look_at_the_children")
-    assert finding is not None
     assert f"{finding.claims['name']}: {finding.claims['share']}" == "aten::linear: 52% of its CPU time"
     assert (finding.claims["below"], finding.numbers["inside_ns"]) == (
         "c10d::t",
@@ -714,11 +694,9 @@ def test_the_advice_on_compiled_code_knows_its_graphs(tmp_path: Path) -> None:
     call = [cpu("Torch-Compiled Region: 0/0", 100, 100), cpu("TorchDynamo Cache Lookup", 50, 20)]
     for more, told in (([], False), ([*run(0, 1, 1), *run(150, 10, 2)], True)):  # the CPU alone, and a GPU
         finding = found(trace_of(tmp_path, *call, *more), "compiled_overhead")
-        assert finding is not None
         assert finding.claims["graphs"] is told
     graph = cpu("cudaGraphLaunch", 150, 10, "cuda_runtime", correlation=1)
     finding = found(trace_of(tmp_path, *call, graph), "compiled_overhead")
-    assert finding is not None
     assert finding.claims["graphs"] is False
 
 
@@ -745,7 +723,6 @@ def test_how_bad_it_is_to_compile_depends_on_the_share(tmp_path: Path, time: int
 def test_one_call_is_one_call(tmp_path: Path) -> None:
     events = [cpu("aten::view", 42, 4), *run(10, 30, 1), *run(60, 10, 2)]
     finding = found(trace_of(tmp_path, *events), "metadata_only")
-    assert finding is not None
     assert finding.numbers["calls"] == 1
     assert finding.numbers["idle_ns"] == 4000
     for begin, idle in ((37.4, None), (37.5, 1500)):  # 1.4 and 1.5 of 60 us
@@ -766,7 +743,6 @@ def test_a_call_that_its_op_does_not_suggest(tmp_path: Path) -> None:
     below += [cpu("cudaMalloc", 120, 160, "cuda_runtime"), cpu("cudaMalloc", 282, 5, "cuda_runtime")]
     trace = trace_of(tmp_path, *wrapped, *below)
     finding = found(trace, "look_at_the_children")
-    assert finding is not None
     assert f"{finding.claims['name']}: {finding.claims['share']}" == "aten::index: 82% of its CPU time"
     assert (finding.claims["below"], finding.claims["calls"]) == ("cudaMalloc", Count(1))
     assert [finding.numbers[name] for name in ("total_ns", "inside_ns", "levels")] == [200_000, 165_000, 2]
@@ -796,12 +772,10 @@ def test_queries_that_take_time(tmp_path: Path) -> None:
 def test_a_first_step_against_one_other(tmp_path: Path) -> None:
     events = [step(0, 0, 2600), step(1, 3000, 100), *run(10, 5, 1), *run(3010, 5, 2)]
     finding = found(trace_of(tmp_path, *events), "cold_start")
-    assert finding is not None
     assert (finding.claims["ratio"], finding.claims["others_alike"]) == (Ratio(26), Count(1))
     assert (finding.numbers["first_ns"], finding.numbers["usual_ns"]) == (2_600_000, 100_000)
     dear = [cpu("aten::mm", 20, 2020), cpu("aten::mm", 3020, 20)]
     finding = found(trace_of(tmp_path, *events, *dear), "cold_start")
-    assert finding is not None
     assert f"{finding.claims['dearer']}" == "aten::mm (2.00 ms)"
 
 
@@ -815,7 +789,6 @@ def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path: Path) -> 
     events += [step(4, 2400, 90), *run(2410, 20, 11), *run(2440, 20, 12), *run(2470, 10, 13)]
     events[2] = step(2, 1200, 110)
     finding = found(trace_of(tmp_path, *events), "cold_start")
-    assert finding is not None
     assert (finding.claims["others_alike"], finding.claims["usual_ns"]) == (Count(2), Time(95_000))
     assert (finding.claims["all_alike"], finding.claims["without_warm_up"]) == (False, True)
 
@@ -845,7 +818,6 @@ def test_a_wide_first_step_is_compared_with_the_others(
     events = [step(n, 1000 * n, width) for n, width in enumerate(widths)]
     work = [event for n in range(len(widths)) for event in run(1000 * n + 10, 5, n + 1)]
     finding = found(trace_of(tmp_path, *events, *work), "wide_first_step")
-    assert finding is not None
     assert told in finding.text
 
 
@@ -855,7 +827,6 @@ def test_compiling_is_no_cold_start(tmp_path: Path) -> None:
     events += [cpu("_compile.compile_inner (dynamo_timed)", 100, 2400), cpu(inner, 200, 2000)]
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "compiling")
-    assert finding is not None
     assert finding.severity == "high"
     assert finding.numbers["compile_ns"] == 2_400_000
     assert finding.claims["phases"].each[0].name == "_compile.compile_inner"
@@ -895,17 +866,14 @@ def test_unfused_attention(tmp_path: Path, way: str, time: int, rest: float) -> 
 def test_attention_of_both_passes(tmp_path: Path) -> None:
     both = [*attention(100, 1), *attention(1000, 11, way="backward")]
     finding = found(trace_of(tmp_path, *both), "unfused_attention")
-    assert finding is not None
     assert (finding.claims["attentions"], finding.claims["backward"]) == (Count(2), True)
     alone = found(trace_of(tmp_path, *attention(100, 1)), "unfused_attention")
-    assert alone is not None
     assert (alone.claims["attentions"], alone.claims["backward"]) == (Count(1), False)
 
 
 def test_attention_by_math_kernels(tmp_path: Path) -> None:
     math = cpu("aten::_scaled_dot_product_attention_math", 50, 500)
     finding = found(trace_of(tmp_path, math, *attention(100, 1)), "unfused_attention")
-    assert finding is not None
     assert finding.claims["math"] is True
 
 
@@ -938,7 +906,6 @@ def test_what_passes_over_memory(tmp_path: Path) -> None:
     rest = [cpu("aten::mm", 492, 10), *run(500, 900, 9, GEMM)]
     passing = [*run(1400, 500, 10, ADD), *run(1900, 500, 11, other)]
     finding = found(trace := trace_of(tmp_path, *rest, *passing), "memory_bound")
-    assert finding is not None
     assert finding.numbers["share"] == pytest.approx(1000 / 1900)
     assert evidence(trace, finding) == [ADD, other]
     assert found(trace_of(tmp_path, *rest, *attention(100, 1)), "memory_bound") is None
@@ -956,7 +923,6 @@ def test_the_kernels_that_pass_over_memory_most_are_named(tmp_path: Path) -> Non
         name = f"void at::native::vectorized_elementwise_kernel<4, at::native::{op}_kernel_cuda(int)>(int)"
         events += run(1000 * n, 900 + n, n + 1, name)
     finding = found(trace_of(tmp_path, *events), "memory_bound")
-    assert finding is not None
     assert [one.name.split()[0] for one in finding.claims["names"].each] == ["neg", "div", "mul", "sub"]
 
 
@@ -994,7 +960,6 @@ def test_small_collectives(
 def test_small_collectives_per_step(tmp_path: Path) -> None:
     events = collectives(200, 10, 64)
     finding = found(trace_of(tmp_path, *events, step(0, 0, 2000), step(1, 2001, 2010)), "small_collectives")
-    assert finding is not None
     assert (finding.claims["many"], finding.claims["per_step"]) == (Count(100), True)
     many = [step(n, 200 * n, 199) for n in range(20)]  # 10 in each
     assert found(trace_of(tmp_path, *events, *many), "small_collectives") is None
@@ -1054,7 +1019,6 @@ def test_a_captured_graph(tmp_path: Path) -> None:
     ):
         events.append(cpu(name, start, length, "cuda_runtime"))
     finding = found(trace := trace_of(tmp_path, *events), "graph_capture")
-    assert finding is not None
     assert finding.numbers["captures"] == 1
     assert finding.numbers["capture_ns"] == 210_000
     assert finding.numbers["instantiate_ns"] == 50_000
@@ -1082,7 +1046,6 @@ def test_a_recording_that_costs(tmp_path: Path, stacks: bool, shapes: bool, busy
         for name, told in (("[memory]", ["shapes", "memory"]), ("[other]", ["shapes"])):
             mark = {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": 5, "args": {"Bytes": 8}}
             more = found(trace_of(tmp_path, *events, mark), "recording_cost")
-            assert more is not None
             assert more.claims["also"] == names_of(told)
 
 
@@ -1150,7 +1113,6 @@ def test_slow_copies_are_those_of_pinned_memory_and_the_host(tmp_path: Path) -> 
     ]
     events = [launch(95, 1, name="cudaMemcpyAsync"), memcpy(100, 1000, 1), *others, *run(5200, 500, 2)]
     finding = found(trace_of(tmp_path, *events, **A10), "slow_copies")
-    assert finding is not None
     assert finding.numbers["copy_ns"] == 1_000_000
 
 
@@ -1165,7 +1127,6 @@ def test_slow_copies_of_memory_that_names_do_not_tell(tmp_path: Path, name: str)
         return trace_of(tmp_path, launch(95, 1, name="hipMemcpyAsync"), copy, *run(1200, 500, 2), **MI210)
 
     finding = found(copied(12.0, name), "slow_copies")
-    assert finding is not None
     assert f"{finding.claims['link_share']:bare}" == "38%"
     assert finding.claims["pinned"] is False
     assert found(copied(16.0, name), "slow_copies") is None
@@ -1225,7 +1186,6 @@ def test_waiting_for_batches_is_named_as_the_reason(tmp_path: Path) -> None:
     """The loader runs ops of its own: its time is `dispatch`, and yet no larger batch helps."""
     loading = [cpu("aten::stack", 1000 * n + 5, 390) for n in range(2)]
     finding = found(trace_of(tmp_path, *loop(400, *loading)), "overhead_bound")
-    assert finding is not None
     assert finding.claims["loading_ns"] == Time(800_000)
     assert "load in workers" in f"{finding.claims['advice']}"
     trace = trace_of(tmp_path, *loop(400, *loading))
@@ -1239,7 +1199,6 @@ def test_loading_where_nothing_else_was_recorded(tmp_path: Path) -> None:
     finding = found(
         trace_of(tmp_path, step(6, 100, 300), loader, cpu("Iteration", 0, 1000, "Trace")), "data_loading"
     )
-    assert finding is not None
     assert f"{finding.claims['share']}" == "30% of the step"
     assert finding.claims["launches"] is True
 
@@ -1262,10 +1221,8 @@ def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
     assert finding.text.endswith(f"{within} {alone}")
     assert told(1) is None
     without = told(9000, steps=False)
-    assert without is not None
     assert without.text.endswith(f"{within} One gap alone takes 9.18 ms.")
     compiled = told(9000, name="bytecode_tracing (dynamo_timed)")
-    assert compiled is not None
     assert compiled.text.endswith(f"For 9.00 ms of it, torch.compile was compiling. {alone}")
     assert "compiling" in f"{compiled.claims['advice']}"
 
@@ -1279,14 +1236,12 @@ def test_what_was_compiled_before_what_counts_is_not_in_it(tmp_path: Path) -> No
         trace_of(tmp_path, *events, *(cpu("aten::mm", 5200 + 1000 * n, 700) for n in range(3))),
         "overhead_bound",
     )
-    assert finding is not None
     assert "compiling_ns" not in finding.claims
     assert "compiling" not in f"{finding.claims['advice']}"
 
 
 def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *run(10, 10, 1), *run(400, 10, 2)), "overhead_bound")
-    assert finding is not None
     assert "no ops" in f"{finding.claims['causes']}"
     assert "no ops" in f"{finding.claims['advice']}"
 
@@ -1294,7 +1249,6 @@ def test_no_ops_no_word_on_python(tmp_path: Path) -> None:
 def test_memory_that_is_given_back_is_advised_on_where_it_is_the_second_cause(tmp_path: Path) -> None:
     events = [*run(10, 10, 1), *run(2000, 10, 2), cpu("aten::mm", 30, 1900)]
     finding = found(trace_of(tmp_path, *events, cpu("cudaFree", 50, 600, "cuda_runtime")), "overhead_bound")
-    assert finding is not None
     assert "allocation" in f"{finding.claims['advice']}"
     assert "more per launch" in f"{finding.claims['advice']}"
 
@@ -1303,11 +1257,9 @@ def test_first_requests_for_memory_are_not_put_down_to_freeing(tmp_path: Path) -
     events = [*run(10, 10, 1), *run(700, 10, 2), cpu("aten::empty", 100, 590)]
     events.append(cpu("cudaMalloc", 110, 570, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert "first requests" in f"{finding.claims['advice']}"
     events.append(cpu("cudaFree", 36, 64, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert "allocation" in f"{finding.claims['advice']}"
 
 
@@ -1320,17 +1272,14 @@ def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path: Path) 
         events.append(cpu("cudaStreamSynchronize", at + 25, 387, "cuda_runtime"))
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "overhead_bound")
-    assert finding is not None
     assert (finding.claims["pace"], finding.claims["waited_ns"]) == ("turns", Time(770_000))
     # One wait at the end is no turn.
     once = [*run(10, 10, 1), *run(600, 200, 2), cpu("cudaDeviceSynchronize", 602, 199, "cuda_runtime")]
     finding = found(trace_of(tmp_path, *once), "overhead_bound")
-    assert finding is not None
     assert finding.claims["pace"] == "the CPU's"
     # The waits of another thread hold nothing up.
     elsewhere = [e | {"tid": 8} if e["name"] == "cudaStreamSynchronize" else e for e in events]
     finding = found(trace_of(tmp_path, *elsewhere), "overhead_bound")
-    assert finding is not None
     assert finding.claims["pace"] == "the CPU's"
 
 
@@ -1347,7 +1296,6 @@ def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(
     ]
     more = [*run(1412, 5, 2), *run(rest, 400, 3)]
     finding = found(trace_of(tmp_path, *waiting, *more), "blocking_calls")
-    assert finding is not None
     assert finding.severity == severity
     assert said in finding.text
     assert finding.claims["why"] == ("leave" if severity == "info" else "read later")
@@ -1359,7 +1307,6 @@ def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(
 def test_the_advice_on_overhead_knows_what_is_done_already(tmp_path: Path) -> None:
     def advice(*events: Event) -> str:
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
-        assert finding is not None
         return f"{finding.claims['advice']}"
 
     busy = [cpu("aten::mm", 0, 990), *run(10, 10, 1), *run(900, 10, 2)]
@@ -1374,7 +1321,6 @@ def test_work_that_is_queued_waits_for_what_there_is(tmp_path: Path, stream: int
     """On one stream, with all launches recorded, there is nothing left in the process to wait for."""
     events = [*run(10, 300, 1), *run(10, 5, 3, stream=stream), launch(20, 2), kernel(700, 300, 2, stream)]
     finding = found(trace_of(tmp_path, *events), "idle_time")
-    assert finding is not None
     assert finding.claims["causes"].each[0].name == ("queued alone" if stream == 7 else "queued")
     assert f"{finding.claims['advice']}" == ("other processes" if stream == 7 else "queued")
 
@@ -1386,7 +1332,6 @@ def test_what_can_hide_copies(tmp_path: Path) -> None:
             memcpy(100, length, 1, f"HtoD ({memory} -> Device)", stream),
         ]
         finding = found(trace_of(tmp_path, *copy, *run(110 + length, compute, 2)), "exposed_copies")
-        assert finding is not None
         return finding.advice
 
     assert advice(500, compute=49, stream=14).startswith("Copy less")
@@ -1413,7 +1358,6 @@ def test_steps_that_are_found_have_no_schedule(tmp_path: Path) -> None:
         first = cpu(name.format(0), 0, 9_000, "user_annotation")
         later = [cpu(name.format(n + 1), 9_990 + 100 * n, 90, "user_annotation") for n in range(5)]
         finding = found(trace_of(tmp_path, first, *run(100, 5, 1), *later, *events), "cold_start")
-        assert finding is not None
         return finding.text
 
     assert "the profiler had no warm-up" in cold("ProfilerStep#{}")
@@ -1438,7 +1382,6 @@ def test_what_some_kernels_take_beyond_the_usual_is_a_part_of_all(
 @pytest.mark.parametrize(("long", "far"), [(499, False), (501, True)])
 def test_kernels_that_another_process_interrupts(tmp_path: Path, long: float, far: bool) -> None:
     finding = found(trace_of(tmp_path, *steps((50, 50, long))), "spread")
-    assert finding is not None
     assert ("device_ns" in finding.claims) is far
     if far:
         assert finding.numbers["device_ns"] == 451_000
@@ -1457,11 +1400,9 @@ def test_the_time_between_kernels_is_no_idle_finding(tmp_path: Path) -> None:
 def test_where_ranks_wait_for_each_other_the_cpu_is_not_all(tmp_path: Path) -> None:
     alone = [*run(10, 100, 1), *run(600, 100, 2)]
     finding = found(trace_of(tmp_path, *alone), "overhead_bound")
-    assert finding is not None
     assert finding.claims["pace"] == "the CPU's"
     talking = [*run(10, 100, 1), *run(600, 150, 2, name=NCCL)]
     finding = found(trace_of(tmp_path, *talking), "overhead_bound")
-    assert finding is not None
     assert finding.claims["pace"] != "the CPU's"
 
 
@@ -1482,7 +1423,6 @@ def test_the_kernel_after_the_top_one_is_as_long(tmp_path: Path) -> None:
 def test_collectives_of_the_cpu(tmp_path: Path) -> None:
     events = [step(0, 0, 1000), cpu("aten::mm", 0, 300)]
     finding = found(trace_of(tmp_path, *events, cpu("gloo:all_reduce", 200, 600, tid=9)), "communication")
-    assert finding is not None
     assert finding.claims["share"] == Share(500_000, 1_000_000, "of the step")
     assert (finding.claims["kind"], finding.numbers["communication_ns"]) == ("of the CPU", 600_000)
     assert (
@@ -1496,7 +1436,6 @@ TO_NHWC = "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (
 
 def test_convolutions_on_plain_units_of_a_device_without_a_name(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *run(10, 300, 1, WGRAD), *run(310, 300, 2, FP32)), "fp32_products")
-    assert finding is not None
     assert finding.numbers["share"] == 1.0
     assert finding.claims["why"] == "unknown"
 
@@ -1558,7 +1497,6 @@ def test_calls_and_copies_of_an_intel_gpu(tmp_path: Path) -> None:
         trace_of(tmp_path, step(0, 0, 1000), *run(100, 500, 1, "Memcpy M2D", cat="gpu_memcpy")),
         "exposed_copies",
     )
-    assert finding is not None
     assert (finding.numbers["copies"], f"{finding.claims['ways']}") == (1, "M2D")
 
 
@@ -1608,7 +1546,6 @@ def test_a_loop_of_the_optimizer_is_the_optimizers(tmp_path: Path) -> None:
     events = [e for n in range(40) for e in small("aten::add_", 10 * n + 1, n + 1)]
     trace = trace_of(tmp_path, cpu("Optimizer.step#SGD.step", 0, 420, "user_annotation"), *events)
     finding = found(trace, "tensor_loops")
-    assert finding is not None
     assert finding.claims["in_optimizer"] is True
 
 
@@ -1624,7 +1561,6 @@ def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> Non
         ]
         events.append(kernel(at + 710, 100, n + 1))
     finding = found(trace_of(tmp_path, *events), "allocations")
-    assert finding is not None
     assert finding.severity == "medium"
     assert "cudaFree (4, 320 µs)" in f"{finding.claims['names']}"
     assert "allocation" in f"{finding.claims['advice']}"
@@ -1632,7 +1568,6 @@ def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> Non
     first = [cpu("aten::mm", -20_900, 20_000), cpu("Lazy Function Loading", -2000, 30, "overhead")]
     first += [step(9, -20_950, 20_900), launch(-1000, 99), kernel(-950, 20, 99)]
     finding = found(trace_of(tmp_path, *first, *events), "allocations")
-    assert finding is not None
     assert finding.severity == "low"
     assert finding.numbers["share"] > 0.1
     # Where it is the main cause, that is told of the idle time, and once.
@@ -1674,7 +1609,6 @@ def test_the_waits_of_anomaly_detection_are_told_once(tmp_path: Path) -> None:
         ]
     trace = trace_of(tmp_path, *events)
     bound = found(trace, "overhead_bound")
-    assert bound is not None
     assert "anomaly" in f"{bound.claims['advice']}"
     assert found(trace, "anomaly_detection")
     assert not found(trace, "blocking_calls")
@@ -1729,7 +1663,6 @@ def test_autocast_without_a_backward_pass(tmp_path: Path, trains: bool, advice: 
         events += [cpu("aten::linear", 400 * n, 40), cpu("aten::copy_", 400 * n + 3, 16)]
         events += [launch(400 * n + 5, n + 1), kernel(400 * n + 15, 20, n + 1, name=_TO_BF16)]
     finding = found(trace_of(tmp_path, *events), "type_conversions")
-    assert finding is not None
     assert advice in finding.advice
 
 
@@ -1759,7 +1692,6 @@ def test_fp32_convolutions_may_use_tf32_already(
     events = run(10, 100 - convolved, 1, "ampere_sgemm_128x64_tn") if convolved < 100 else []
     events += run(200, convolved, 2, _SGEMM.format("float")) if convolved else []
     finding = found(trace_of(tmp_path, *events, **H100), "fp32_products")
-    assert finding is not None
     assert (finding.claims["what"], finding.numbers["share"]) == (what, 1)
     assert advice in finding.advice
 
@@ -1775,12 +1707,10 @@ def test_only_some_optimizers_can_be_fused(tmp_path: Path, name: str, fused: boo
     events.append(cpu(f"Optimizer.step#{name}.step", 0, 4_000, "user_annotation"))
     trace = trace_of(tmp_path, *events)
     finding = found(trace, "overhead_bound")
-    assert finding is not None
     assert ("fused" in f"{finding.claims['advice']}") is fused
     loop = [e for n in range(100) for e in (cpu("aten::add_", 20 * n, 15), *run(20 * n + 10, 2, n + 1))]
     loop.append(cpu(f"Optimizer.step#{name}.step", 0, 2_000, "user_annotation"))
     finding = found(trace_of(tmp_path, *loop), "optimizer_loop")
-    assert finding is not None
     assert finding.claims["can"] == ("fuse" if fused else "foreach")
 
 
@@ -1814,7 +1744,6 @@ def test_the_stretch_outside_of_ops_that_every_step_has(tmp_path: Path, pause: f
         events += [e for k in range(4) for e in small("aten::mm", at + 90 * k, 4 * n + k + 1)]
         at += 400 + pause
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert finding.claims.get("after") == ("Optimizer.zero_grad#A" if said else None)
 
 
@@ -1824,7 +1753,6 @@ def test_a_fused_optimizer_is_not_advised_to_be_fused(tmp_path: Path) -> None:
         events += [cpu("Optimizer.step#AdamW.step", 40, 50, "user_annotation"), cpu(more, 55, 20)]
         events = [e | {"dur": 80} if e["name"] == "aten::mm" else e for e in events]
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
-        assert finding is not None
         assert ("fused" in f"{finding.claims['advice']}") is advised
 
 
@@ -1838,5 +1766,4 @@ def test_an_op_of_the_cpu_is_told_where_it_is_much_of_the_idle_time(
         at = (1000 + pause) * n
         events += [cpu("aten::sort", at, 600), *small("aten::mm", at + 700, n + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert ("on_cpu" in finding.claims) is said

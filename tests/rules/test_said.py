@@ -121,7 +121,6 @@ def test_whether_compiling_comes_back(tmp_path: Path, again: bool) -> None:
             events.append(cpu("_compile.compile_inner (dynamo_timed)", 1000 * n + 10, 800))
     trace = trace_of(tmp_path, *events)
     finding, bound = found(trace, "compiling"), found(trace, "overhead_bound")
-    assert finding is not None
     assert bound is not None
     assert ("compiling again" in f"{finding.claims['advice']}") is again
     if again:
@@ -135,7 +134,6 @@ def test_what_the_compiler_tries_out_is_not_the_programs(tmp_path: Path) -> None
         e for n in range(120) for e in (launch(30 * n, n + 1), kernel(30 * n + 8, 1, n + 1, name="at::k"))
     ]
     told = found(trace_of(tmp_path, *events), "short_calls")
-    assert told is not None
     assert not told.claims["ops"].each, "no op does"
     compiling = cpu("_compile.compile_inner (dynamo_timed)", 0, 3700)
     assert found(trace_of(tmp_path, compiling, *events), "short_calls") is None
@@ -150,7 +148,6 @@ def test_flex_attention_is_one_operator() -> None:
 
 def test_flex_attention_computes_attention(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *run(10, 50, 1, name=FLEX)), "fused_kernels")
-    assert finding is not None
     assert f"{finding.claims['computed']}" == "flex_attention"
 
 
@@ -158,11 +155,9 @@ def test_ops_of_other_threads_are_not_recorded(tmp_path: Path) -> None:
     """Annotations say that the CPU was recorded: without ops, the launching thread's were not."""
     events = [*run(10, 5, 1), *run(500, 5, 2), *run(1000, 5, 3)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert "no ops" in f"{finding.claims['advice']}"
     steps = [step(n, 500 * n, 500) | {"tid": 8} for n in range(3)]
     finding = found(trace_of(tmp_path, *steps, *events), "overhead_bound")
-    assert finding is not None
     assert "ops of other threads" in f"{finding.claims['advice']}"
 
 
@@ -201,7 +196,6 @@ def test_a_device_that_is_nearly_always_idle_needs_no_faster_products(tmp_path: 
 @pytest.mark.parametrize(("name", "told"), [(GEMM, True), (GATHER, False)])
 def test_shapes_are_asked_for_where_they_tell(tmp_path: Path, name: str, told: bool) -> None:
     finding = found(trace_of(tmp_path, *run(10, 500, 1, name=name), *run(520, 50, 2)), "hotspot")
-    assert finding is not None
     assert finding.claims["shapes"] is not told
 
 
@@ -215,7 +209,6 @@ def test_shapes_tell_nothing_of_graphs_and_of_the_compilers_kernels(
 ) -> None:
     events = [cpu(op, 0, 20), launch(5, 1, 4, call), kernel(10, 500, 1, name=GEMM), *run(520, 50, 2)]
     finding = found(trace_of(tmp_path, *events), "hotspot")
-    assert finding is not None
     assert finding.claims["shapes"] is not told
 
 
@@ -251,7 +244,6 @@ def test_gathers_read_and_write_memory(tmp_path: Path, length: int, said: bool) 
     add = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, A>(int)"
     events = [*run(10, 250, 1, name=GEMM), *run(260, 160, 2, name=add), *run(420, length, 3, name=GATHER)]
     finding = found(trace_of(tmp_path, *events), "memory_bound")
-    assert finding is not None
     assert finding.claims["gathered_ns"].ns == 1000 * length
     assert (2 * 1000 * length > finding.numbers["device_ns"]) is said
 
@@ -262,14 +254,12 @@ def test_turns_of_one_length_name_another_process(tmp_path: Path) -> None:
     events += [launch(10 + 20 * n, n + 1) for n in range(8)]
     events += [kernel(1000 + 3000 * n, 1000 - 10 * (n % 2), n + 1) for n in range(8)]
     finding = found(trace_of(tmp_path, *events), "little_use")
-    assert finding is not None
     assert finding.claims["causes"].each[0].name == "queued alone"
     turns = [f"{finding.claims[name]}" for name in ("turns", "shortest_turn_ns", "longest_turn_ns")]
     assert turns == ["7", "2.00 ms", "2.01 ms"]
     assert "other processes" in f"{finding.claims['advice']}"
     events.append(kernel(50, 20, 99, stream=9))
     finding = found(trace_of(tmp_path, *events), "little_use")
-    assert finding is not None
     assert "turns" not in finding.claims
 
 
@@ -333,7 +323,6 @@ def test_memory_that_every_step_asks_for(tmp_path: Path) -> None:
             else:
                 events.append(cpu("aten::mm", 1000 * n + 10, 440))
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
-        assert finding is not None
         assert ("every step" in f"{finding.claims['advice']}") is (several == 4)
         assert "allocation" not in f"{finding.claims['advice']}"  # nothing is given back
         assert ("first requests" in f"{finding.claims['advice']}") is (several == 2)
@@ -346,7 +335,6 @@ def test_what_makes_a_first_step_slow(tmp_path: Path) -> None:
         for n in range(1, 6):
             events += [step(n, 2100 + 100 * n, 100), cpu("aten::mm", 2110 + 100 * n, 20)]
         finding = found(trace_of(tmp_path, *events), "cold_start")
-        assert finding is not None
         ((name, spent),) = ((one.name, one.ns) for one in finding.claims["dearer"].each)
         assert (name, 2 * spent > finding.claims["more_ns"].ns) == ("aten::mm", most)
 
@@ -363,7 +351,6 @@ def test_what_makes_steps_slow(tmp_path: Path, extra: int, inside: bool, advice:
         events += [step(n, start, 100 + more), cpu("aten::mm", start + 5, 50 + more * inside)]
         start += 100 + more
     finding = found(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert f"{finding.claims['advice']}" == advice
     assert finding.severity == ("info" if extra == 100 else "medium")
 
@@ -377,7 +364,6 @@ def test_slow_steps_that_run_the_same_ops(tmp_path: Path, ops: int, same: bool) 
         events.append(step(n, 10_000 * n, many * each))
         events += [cpu("aten::mm", 10_000 * n + each * i, each) for i in range(many)]
     finding = found(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert ("same_ops" in finding.claims) is same
 
 
@@ -388,7 +374,6 @@ def test_waits_for_events(tmp_path: Path, name: str) -> None:
     for n in range(10):
         events += [*run(1000 * n + 10, 400, n + 1), cpu(name, 1000 * n + 20, 400, "cuda_runtime")]
     finding = found(trace_of(tmp_path, *events), "explicit_waits")
-    assert finding is not None
     assert finding.claims["for_events"] is (name == "cudaEventSynchronize")
 
 
@@ -409,7 +394,6 @@ def test_which_way_the_cpu_waits(tmp_path: Path, way: str) -> None:
         events += [cpu("aten::copy_", at, 300), launch(at + 5, n + 1, name="cudaMemcpyAsync")]
         events += [memcpy(at + 12, 2, n + 1, way), cpu("cudaStreamSynchronize", at + 20, 250, "cuda_runtime")]
     finding = found(trace_of(tmp_path, *events), "blocking_calls")
-    assert finding is not None
     assert (finding.claims["why"] == "send") is way.startswith("HtoD")
 
 
@@ -419,7 +403,6 @@ def test_annotations_but_no_ops(tmp_path: Path, thread: int) -> None:
     events = [step(n, 500 * n, 490) | {"tid": thread} for n in range(4)]
     events += [event for n in range(4) for event in run(500 * n + 450, 5, n + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert ("ops left out" in f"{finding.claims['advice']}") is (thread == 9)
 
 
@@ -442,7 +425,6 @@ def test_what_all_steps_left_to_the_device_is_not_the_last_ones(tmp_path: Path) 
             talk,
         ]
     finding = found(trace_of(tmp_path, *events), "communication")
-    assert finding is not None
     assert "late_step" not in finding.claims
 
 
@@ -454,7 +436,6 @@ def test_an_op_that_works_on_the_cpu(tmp_path: Path, length: int, said: bool) ->
         events += [cpu("aten::einsum", 400 * n, length), cpu("aten::mm", 400 * n + 320, 70)]
         events += run(400 * n + 340, 20, n + 1)
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert (
         finding.claims["on_cpu"].each[0].name if "on_cpu" in finding.claims else ""
     ) == "aten::einsum" * said
@@ -471,7 +452,6 @@ def test_many_small_ops_that_compute_on_the_cpu(tmp_path: Path, name: str, said:
         events += [cpu(name, 400 * n + 10 * k, 9) for k in range(30)]
         events += [cpu("aten::mm", 400 * n + 320, 70), *run(400 * n + 340, 20, n + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert (finding.claims["on_cpu"].each[0].name if "on_cpu" in finding.claims else "") == name * said
     few = [f"{finding.claims.get(claim)}" for claim in ("advice", "ops_calls", "ops")]
     assert (few == ["few on the GPU", "150", name]) is said
@@ -485,7 +465,6 @@ def test_work_on_the_cpu_is_told_before_what_takes_less(tmp_path: Path) -> None:
         events += [step(n, at, 995), cpu("aten::randn", at + 320, 600)]
         events += [launch(at + 930, n + 1, name="cudaGraphLaunch"), kernel(at + 940, 30, n + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert finding.claims["on_cpu"].each[0].name == "aten::randn"
     assert (f"{finding.claims['advice']}", finding.claims["ops"]) == ("on the GPU", "aten::randn")
 
@@ -507,7 +486,6 @@ def test_several_ops_that_work_on_the_cpu(tmp_path: Path) -> None:
             events += [cpu("aten::inner", 400 * n + 5, 70), cpu("aten::mm", 400 * n + 320, 70)]
             events += run(400 * n + 340, 20, n + 1)
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
-        assert finding is not None
         return finding.claims["on_cpu"].each[0].name if "on_cpu" in finding.claims else ""
 
     assert told("aten::sqrt", "aten::mul_") == "ops such as aten::mul_ and aten::sqrt"
@@ -556,7 +534,6 @@ def test_the_function_of_python_that_keeps_the_gpu_idle_is_named(tmp_path: Path)
                 *run(at + 8140 + 100 * i, 50, 100 * n + i + 1),
             ]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert f"{finding.claims['within']}" == "slow_tokenize (32.0 ms)"
 
 
@@ -570,7 +547,6 @@ def test_a_long_step_that_waits_for_the_gpu_is_told_so(tmp_path: Path) -> None:
         events += run(at + 940, 900 + long, 2 * n + 2, name, stream=9)
         events.append(cpu("cudaStreamSynchronize", at + 1000, 850 + long, "cuda_runtime"))
     finding = found(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert f"{finding.claims['most']} {finding.claims['most_ns']}" == "cudaStreamSynchronize 20.0 ms"
     assert "same_ops" not in finding.claims
     assert f"{finding.claims['advice']}" == "GPU's"
@@ -603,7 +579,6 @@ def test_the_ops_of_short_kernels_are_those_of_their_ids(tmp_path: Path) -> None
         events += [launch(50 * n + 5, n + 1, 20), kernel(50 * n + 30, 2, n + 1)]
         events[-2]["args"]["External id"] = events[-1]["args"]["External id"] = n + 1
     finding = found(trace_of(tmp_path, *events), "short_calls")
-    assert finding is not None
     assert f"{finding.claims['ops']}" == "aten::mm (120)"
 
 
@@ -616,5 +591,4 @@ def test_a_gap_that_begins_before_the_steps_is_not_the_one_that_takes_most(tmp_p
         for k in range(5):
             events += [cpu("aten::mm", at + 30 + 150 * k, 60), *run(at + 50 + 150 * k, 20, 10 * n + k + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert "one_gap_ns" not in finding.claims

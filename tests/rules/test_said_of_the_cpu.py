@@ -105,7 +105,6 @@ def test_an_op_that_calls_another_form_of_itself_is_called_once(tmp_path: Path) 
     trace = trace_of(tmp_path, *events)
     assert found(trace, "slow_calls") is None
     finding = found(trace, "overhead_bound")
-    assert finding is not None
     assert f"{finding.claims['first_calls']}" == "aten::mean"
     assert "first call" in f"{finding.claims['advice']}"
 
@@ -114,7 +113,6 @@ def test_a_compiled_region_that_is_called_once_is_not_told_as_a_first_call(tmp_p
     """Guards, and what runs in Python inside it, take that time."""
     events = [cpu("Torch-Compiled Region: 0/0", 1000, 15_000), launch(15_800, 1), kernel(15_810, 100, 1)]
     finding = found(trace_of(tmp_path, *events, *run(500, 20, 2)), "overhead_bound")
-    assert finding is not None
     assert "first_calls" not in finding.claims
 
 
@@ -124,7 +122,6 @@ def test_python_that_is_recorded_is_not_asked_for(tmp_path: Path, stacks: bool) 
     events += [launch(910, 2), kernel(920, 20, 2)]
     events += [cpu("train.py(3): step", 90, 1020, "python_function")] if stacks else []
     finding = found(trace_of(tmp_path, *events), "before_the_first_op")
-    assert finding is not None
     assert finding.claims["python"] is stacks
 
 
@@ -141,7 +138,6 @@ def saving(*slow: int) -> list[Event]:
 
 def test_what_one_slow_step_has_is_not_said_of_all(tmp_path: Path) -> None:
     alone, both = (found_whole(trace_of(tmp_path, *saving(*slow)), "slow_steps") for slow in ((), (5,)))
-    assert alone is not None
     assert both is not None
     assert f"{alone.claims['only']} {alone.claims['only_ns']}" == "save 7.50 ms"
     assert "only" not in both.claims
@@ -163,7 +159,6 @@ def test_calls_in_a_step_are_those_of_most_steps(tmp_path: Path, steps: tuple[in
             events += [cpu("aten::item", 1000 * n + 100 * k, 60)]
             events += [cpu("cudaStreamSynchronize", 1000 * n + 100 * k + 5, 50, "cuda_runtime")]
     finding = found(trace_of(tmp_path, *events), "blocking_calls")
-    assert finding is not None
     each = finding.claims["in_a_step"].n
     assert (1 < each < finding.claims["ops"].n) is told
     assert each == 8 or not told
@@ -176,7 +171,6 @@ def test_the_annotation_before_the_first_kernel_counts(tmp_path: Path) -> None:
         events += [step(n, 6000 * n, 6000), cpu("read", 6000 * n, 5000, "user_annotation")]
         events += [cpu("aten::mm", 6000 * n + 5500, 100), *run(6000 * n + 5550, 300, n + 1)]
     finding = found_whole(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert f"{finding.claims['within']}" == "read (15.0 ms)"
 
 
@@ -186,7 +180,6 @@ def test_without_the_gpu_nothing_is_said_of_it(tmp_path: Path) -> None:
         events += [cpu("aten::item", 1000 * n, 800), launch(1000 * n + 10, n + 1)]
         events += [cpu("cudaStreamSynchronize", 1000 * n + 50, 700, "cuda_runtime")]
     finding = found_whole(trace_of(tmp_path, *events), "blocking_calls")
-    assert finding is not None
     assert (finding.claims["meanwhile"], finding.claims["why"]) == ("not recorded", "not recorded")
 
 
@@ -199,7 +192,6 @@ def test_what_first_calls_cost_adds_up(tmp_path: Path) -> None:
     events += [cpu("aten::relu", 0, 900), launch(10, 50, 880, "cudaLaunchKernel"), kernel(890, 5, 50)]
     events += [cpu("Lazy Function Loading", 100, 700, "overhead") | {"pid": -1, "tid": 0}]
     finding = found_whole(trace_of(tmp_path, *events), "initialisation")
-    assert finding is not None
     assert f"{finding.claims['names']}" == "cudaLaunchKernel (880 µs)"
 
 
@@ -262,7 +254,6 @@ def test_what_the_allocator_frees_after_a_request_that_failed(
         one = {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[OutOfMemory]", "pid": 9, "tid": 9}
         events.append(one | {"ts": 400, "args": {"Bytes": 1 << 30, "Device Type": 1}})
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert f"{finding.claims['advice']}" == advice
 
 
@@ -286,7 +277,6 @@ def test_an_op_around_the_profilers_work_is_named_only_where_there_is_one(tmp_pa
     events = [overhead(10, 2900), launch(2960, 1), kernel(2970, 20, 1), cpu("aten::relu", 0, 5)]
     events += [cpu("aten::mm", 6, 2960)] if op else []
     finding = found_whole(trace_of(tmp_path, *events), "profiler_overhead")
-    assert finding is not None
     assert finding.claims["inside"] == ("aten::mm" if op else "")
 
 

@@ -37,25 +37,21 @@ def test_recordings(name: str, turns: bool, parallel: bool) -> None:
 
 def test_a_model_on_two_gpus() -> None:
     finding = found(load(DATA / "pipeline_big.json.gz"), "gpus_in_turn")
-    assert finding is not None
     assert finding.severity == "high"
     told = [f"{finding.claims[name]}" for name in ("time_ns", "busy_ns", "each", "together_ns", "sent")]
     assert told == ["79.8 ms", "78.6 ms", "GPU 0 (40.8 ms), GPU 1 (40.8 ms)", "2.91 ms", "9"]
     apart = found(load(DATA / "one_after_the_other.json.gz"), "gpus_in_turn")
-    assert apart is not None
     assert (apart.claims["sent"], apart.numbers["together_ns"]) == (Count(0), 0)
 
 
 def test_data_parallel() -> None:
     training = found(load(DATA / "data_parallel.json.gz"), "data_parallel")
-    assert training is not None
     assert f"{training.claims['share']}" == "33% of kernel and copy time"
     assert training.claims["trains"] is True
     assert "DistributedDataParallel" in f"{training.claims['advice']}"
     idle = [x for x in findings_of(DATA / "data_parallel.json.gz") if x.rule == "overhead_bound"]
     assert all(x.claims["advice"] == training.claims["advice"] for x in idle)
     inference = found(load(DATA / "data_parallel_inference.json.gz"), "data_parallel")
-    assert inference is not None
     assert inference.claims["trains"] is False
 
 
@@ -98,7 +94,6 @@ def test_one_gpu_does_not_take_turns(tmp_path: Path) -> None:
 
 def test_copies_between_gpus_are_not_from_the_host() -> None:
     finding = found(load(DATA / "tensor_parallel.json.gz"), "exposed_copies")
-    assert finding is not None
     assert finding.claims["why"] == "between GPUs"
 
 
@@ -112,7 +107,6 @@ def test_a_gpu_that_waits_for_another() -> None:
 def test_a_gpu_with_less_work() -> None:
     """After its last work the other one goes on for 212 ms."""
     finding = found(load(DATA / "two_threads.json.gz"), "little_use")
-    assert finding is not None
     assert finding.device == "GPU 1"
     assert f"{finding.claims['advice']}" == "uneven"
 

@@ -41,7 +41,6 @@ def decode(name: str = ATTENTION, rounds: int = 4, slow: float = 5_000, **args: 
 def told(trace: Trace, rule: str) -> str:
     # A step is no share of the time of all steps.
     finding = (found_whole if rule == "slow_steps" else found)(trace, rule)
-    assert finding is not None
     return f"{finding.title}. {finding.text} {finding.advice}"
 
 
@@ -50,7 +49,6 @@ def test_a_plan_for_each_new_shape(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *decode(shapes=True))
     assert not len(first_ops(trace, first_calls(trace)))
     finding = found(trace, "slow_calls")
-    assert finding is not None
     assert finding.severity == "high"
     assert (finding.claims["name"], finding.numbers["calls"]) == (ATTENTION, 4)
     assert (finding.claims["of"], finding.claims["longest_ns"]) == (Count(16), Time(5_000_000))
@@ -137,7 +135,6 @@ def test_an_op_whose_calls_are_most_of_the_idle_time_is_told_alone(tmp_path: Pat
 def test_a_single_slow_call_counts_if_it_is_not_the_first(tmp_path: Path) -> None:
     events = [e for e in decode(rounds=2) if not (e["name"] == ATTENTION and e["ts"] == 10)]
     finding = found(trace_of(tmp_path, *events), "slow_calls")
-    assert finding is not None
     assert (finding.claims["calls"], finding.claims["of"]) == (Count(1), Count(7))
 
 

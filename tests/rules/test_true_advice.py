@@ -27,7 +27,6 @@ def test_kernels_a_call_are_those_of_one_optimizer(tmp_path: Path) -> None:
     """SparseAdam for the embeddings, tensor by tensor, and Adam for the rest, in a few kernels."""
     events = [*optimizer("SparseAdam", 0, 240, 1), *optimizer("Adam", 5000, 10, 500), *run(6000, 90, 999)]
     finding = found(trace_of(tmp_path, *events), "optimizer_loop")
-    assert finding is not None
     assert f"{finding.claims['name']}: {finding.claims['each']}" == "Optimizer.step#SparseAdam.step: 240"
     assert f"{finding.claims['spent_ns']}" == "4.80 ms"
     assert finding.claims["can"] == "nothing"
@@ -42,7 +41,6 @@ def test_all_phases_that_compile_are_named(tmp_path: Path) -> None:
     ):
         events += [cpu(f"{name} (dynamo_timed)", start, length), cpu("inner (dynamo_timed)", start + 1, 1900)]
     finding = found(trace_of(tmp_path, *events), "compiling")
-    assert finding is not None
     phases = f"{finding.claims['phases']}"
     assert phases == "backward._backward_impl (2.50 ms), _compile.compile_inner (2.00 ms)"
 
@@ -86,7 +84,6 @@ def test_what_to_do_about_casts(tmp_path: Path) -> None:
             events += [cpu("aten::copy_", 1000 * n, 40, **more)] if ops else []
             events += [launch(1000 * n + 10, n + 1), kernel(1000 * n + 20, 900, n + 1, name=CAST)]
         finding = found(trace_of(tmp_path, *events), "type_conversions")
-        assert finding is not None
         why: str = finding.claims["why"]
         return why
 
@@ -105,7 +102,6 @@ def test_casts_to_what_the_matmuls_take(tmp_path: Path) -> None:
             events += [cpu("aten::copy_", 1000 * n, 40), *run(1000 * n + 20, 900, 2 * n + 1, CAST)]
             events += run(1000 * n + 930, 60, 2 * n + 2, product)
         finding = found(trace_of(tmp_path, *events), "type_conversions")
-        assert finding is not None
         return f"{finding.claims['why']} {finding.claims['narrow']}".rstrip()
 
     narrow = "void cutlass::Kernel2<cutlass_80_tensorop_i16832gemm_s8_128x256_128x3_tn_align16>(int)"
@@ -120,7 +116,6 @@ def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
         events.append(cpu("forward", 10_000 * n + 50, 400, "user_annotation"))
     events.append(cpu("save_checkpoint", 31_000, 7_500, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert f"{finding.claims['only']} {finding.claims['only_ns']}" == "save_checkpoint 7.50 ms"
     assert f"{finding.claims['advice']}" == "only there"
 
@@ -135,7 +130,6 @@ def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_mor
         events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + 100, 50, n + 1)]
     events.append(cpu("save_checkpoint", 31_000, length, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert (finding.claims.get("only") == "save_checkpoint") is told
 
 
@@ -147,7 +141,6 @@ def test_a_slow_step_that_waits_for_its_batch(tmp_path: Path) -> None:
         events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + wait + 100, 50, n + 1)]
         events.append(cpu("enumerate(DataLoader)#Iter.__next__", 10_000 * n + 10, wait, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert f"{finding.claims['loading_ns']}" == "7.50 ms"
     assert "more workers" in f"{finding.claims['advice']}"
 
@@ -162,7 +155,6 @@ def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path: Path) -> None:
         events += [node | {"tid": 8}, launch(10_000 * n + 110, n + 1) | {"tid": 8}]
         events.append(kernel(10_000 * n + 120, 50, n + 1))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert "outside_ns" not in finding.claims
     assert f"{finding.claims['most']} {finding.claims['most_ns']}" == "MulBackward0 8.00 ms"
 
@@ -180,7 +172,6 @@ def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path: Path, evaluat
             events += [launch(1800 * n + 50 + 100 * k, 10 * n + k), kernel(at, 1000, 10 * n + k)]
             at += 1000
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert (finding.claims["what"], finding.numbers["slow"]) == ("work", 1)
     assert finding.numbers["more_ns"] == 4_000_000
     assert finding.claims.get("only") == ("evaluate" if evaluates else None)
@@ -199,10 +190,8 @@ def allocating(frees: int) -> list[Event]:
 
 def test_no_caching_allocator(tmp_path: Path) -> None:
     finding = found(trace_of(tmp_path, *allocating(60)), "overhead_bound")
-    assert finding is not None
     assert "no caching" in f"{finding.claims['advice']}"
     finding = found(trace_of(tmp_path, *allocating(20)), "overhead_bound")
-    assert finding is not None
     assert "no caching" not in f"{finding.claims['advice']}"
 
 
@@ -229,7 +218,6 @@ def test_small_copies_are_told_once(tmp_path: Path) -> None:
     assert found(trace, "pageable_memory") is None
     for rule in ("overhead_bound", "short_calls"):
         finding = found(trace, rule)
-        assert finding is not None
         told = (finding.claims.get("why"), f"{finding.claims.get('advice')}")
         assert told in (("copies", "None"), (None, "small copies"), (None, "send"))
     assert found(trace_of(tmp_path, *copies(20, IN, IN)), "pageable_memory") is not None
@@ -249,7 +237,6 @@ def test_values_that_are_sent_one_by_one(tmp_path: Path, kernels: int, length: f
         for k in range(1, kernels + 1):
             events += [cpu("aten::add_", at + 90 + 30 * k, 29), *run(at + 110 + 30 * k, 1, 10 * n + k)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     advice = f"{finding.claims['advice']}"
     assert advice.startswith("small copies" if said else "more per launch")
     if said:
@@ -261,11 +248,8 @@ def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
     for ways, out in (((IN, OUT), None), ((IN, IN), False), ((OUT, OUT), True)):
         trace = trace_of(tmp_path, *copies(100, *ways))
         first, second = found(trace, "pageable_memory"), found(trace, "exposed_copies")
-        assert first is not None
-        assert second is not None
         assert first.claims["out"] is second.claims["out"] is out
     waits = found(trace, "blocking_calls")
-    assert waits is not None
     assert waits.claims["why"] == "fetch"
 
 
@@ -297,7 +281,6 @@ def test_the_op_that_copies_before_it_multiplies(tmp_path: Path, name: str) -> N
     events = [cpu(name, 0, 30), launch(5, 1), memcpy(20, 10, 1, "DtoD (Device -> Device)")]
     events += [launch(15, 2), kernel(31, 50, 2, name=GEMM)]
     finding = found(trace_of(tmp_path, *events), "copy_before_product")
-    assert finding is not None
     assert finding.claims["name"] == name
 
 
@@ -318,7 +301,6 @@ def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
     told = [finding for finding in find_findings(Part(trace)) if finding.rule == "slow_calls"]
     assert {finding.claims["name"] for finding in told} == set(names)
     bound = found(trace, "overhead_bound")
-    assert bound is not None
     assert "long_calls" in bound.claims
     assert f"{bound.claims['advice']}" == "other attention"
 
@@ -358,7 +340,6 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
             events += [cpu("aten::addmm", at, 400), launch(at + 380, n + 1), kernel(at + 390, 5, n + 1)]
             events.append(cpu(name, at + 420, length))
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
-        assert finding is not None
         assert "ops" not in finding.claims
         return f"{finding.claims.get('on_cpu', '')}"
 
@@ -385,7 +366,6 @@ def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path: Path, n
             events += [cpu("aten::mul", at, 70), launch(at + 60, 10 * n + k + 1)]
             events.append(kernel(at + 66, 2, 10 * n + k + 1))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert finding.claims["within"].each[0].name == name
     assert said in f"{finding.claims['advice']}"
 
@@ -438,7 +418,6 @@ def test_the_waits_of_a_single_step_count(tmp_path: Path) -> None:
         known = [f"{finding.claims[name]}" for name in ("graphs", "waits", "waiting_op")]
         assert known == ["possible", "6", "aten::item"]
     waiting = found_whole(trace, "blocking_calls")
-    assert waiting is not None
     assert f"{waiting.claims['calls']} {waiting.claims['name']}" == "6 cudaStreamSynchronize"
 
 
@@ -452,7 +431,6 @@ def test_cuda_graphs_are_for_gpus_that_have_them(
     trace = trace_of(tmp_path, *launches(120, call, category))
     for rule in ("overhead_bound", "short_calls"):
         finding = found_whole(trace, rule)
-        assert finding is not None
         assert (finding.claims["graphs"] == "advised") is graphs
 
 
@@ -466,7 +444,6 @@ def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(
         at = 1000 * n
         events += [cpu("aten::mm", at, 500), launch(at + 510, n + 1), kernel(at + 510 + ahead, length, n + 1)]
     finding = found_whole(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert (finding.claims["pace"] == "the CPU's") is paced
 
 
@@ -492,7 +469,6 @@ def test_anomaly_detection_comes_before_all_other_advice(tmp_path: Path) -> None
     trace = trace_of(tmp_path, *events)
     for rule in ("overhead_bound", "short_calls"):
         finding = found_whole(trace, rule)
-        assert finding is not None
         assert "anomaly" in (finding.claims.get("why"), f"{finding.claims.get('advice')}")
 
 
@@ -509,7 +485,6 @@ def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surpri
     trace = trace_of(tmp_path, *events)
     assert f"({more} " in verdict_of(Part(trace)).reason
     finding = found_whole(trace, "overhead_bound")
-    assert finding is not None
     assert "more per launch" in f"{finding.claims['advice']}"
 
 
@@ -521,7 +496,6 @@ def test_what_is_partly_compiled_is_not_told_to_be(tmp_path: Path, compiled: boo
         name = "Torch-Compiled Region: 0/0" if compiled and not n % 5 else "aten::mul"
         events += [cpu(name, 200 * n, 150), launch(200 * n + 140, n + 1), kernel(200 * n + 146, 3, n + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert (finding.claims["compiled"], finding.claims["graphs"]) == (compiled, "advised")
 
 
@@ -539,7 +513,6 @@ def test_an_optimizer_on_the_cpu(tmp_path: Path, name: str) -> None:
         events += [cpu("aten::addcmul_", at + 600 + 400 * k, 390) for k in range(20)]
         events += run(at + 9_700, 2, n + 10)
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert f"{finding.claims['advice']}" == ("on the GPU" if name == "update" else "optimizer on the CPU")
     assert finding.claims["short_of"] is None
 
@@ -587,7 +560,6 @@ def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
             events.append(cpu("cudaStreamSynchronize", at + 15, 100, "cuda_runtime"))
         events += [step(n, 300.0 * values * n - 2, 300.0 * values - 5) for n in range(3)]
         finding = found(trace_of(tmp_path, *events), "blocking_calls")
-        assert finding is not None
         return f"{finding.claims['why']}"
 
     assert told(20) == "read once"
@@ -621,7 +593,6 @@ def test_one_launch_that_takes_long_is_not_many(tmp_path: Path, length: float, f
             kernel(at + took + 5, 10, n, name="mul"),
         ]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert f"{finding.claims['advice']}".startswith("one launch" if fires else "more per launch")
 
 
@@ -638,7 +609,6 @@ def test_work_without_launches(tmp_path: Path, lost: str) -> None:
     if lost == "one thread":  # and of another the launches are there
         here += [cpu("aten::add", 0, 90), *run(20, 10, 99)]
     finding = found(trace_of(tmp_path, *here), "little_use")
-    assert finding is not None
     assert f"{finding.claims['advice']}" == ("no ids" if lost == "ids" else "launches left out")
 
 
@@ -658,6 +628,5 @@ def test_only_what_was_recorded_can_be_left_out(
     events.append(cpu("Buffer Flush", 150, 2000, "overhead"))
     events += [cpu("train", 0, 3000, "python_function")] if stacks else []
     finding = found_whole(trace_of(tmp_path, *events, profile_memory=memory), "profiler_overhead")
-    assert finding is not None
     assert "gaps" in finding.claims
     assert f"{finding.claims['recorded']}" == advice

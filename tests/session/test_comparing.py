@@ -227,7 +227,6 @@ def test_the_differences_one_after_the_other_and_around() -> None:
         assert comparing.told() == (f"difference {n + 1}", one.text)
         event = session.walk.scene.event
         if len(one.events_a) or len(one.events_b):
-            assert event is not None
             assert event.slice in ((one.events_a, one.events_b)[event.source]).tolist()
             assert in_view(session, event)
         seen.append(event)

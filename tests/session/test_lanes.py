@@ -73,7 +73,6 @@ def test_it_is_told_whether_lanes_were_arranged_or_all_put_back(session: Session
 
 def test_entries_without_a_track_are_left_out(tmp_path: Path) -> None:
     file = state_file("lanes", "t.json", tmp_path)
-    assert file is not None
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"lanes": [{"track": "a"}, {"rows": 1}, {"track": 3}, "track"]}))
     assert load_lanes("t.json", tmp_path) == [{"track": "a"}]

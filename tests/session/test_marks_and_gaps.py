@@ -100,13 +100,11 @@ def test_marks_one_after_the_other(tmp_path: Path) -> None:
     seen = []
     for _ in range(5):
         mark = session.marks.next()
-        assert mark is not None
         seen.append(mark.time)
         session.marks.go_to(mark)
     assert seen == [200_000, 200_001, 200_002, 900_000, 200_000]
     session.walk.center_on(500_000)  # away from the last one
     following = session.marks.next()
-    assert following is not None
     assert following.time == 900_000
 
 
@@ -137,7 +135,6 @@ def test_saved_marks_are_drawn_and_those_of_an_earlier_trace_named(tmp_path: Pat
     assert later.marks.restore() == "1 mark of an earlier trace at this path: l lists them"
     assert later.walk.scene.marks == ()
     file = state_file("marks", str(tmp_path / "t.json"))
-    assert file is not None
     file.write_text("{")
     assert "cannot be read; their file" in MarkWalk(session_of(tmp_path, *EVENTS).walk).restore()
 
@@ -182,7 +179,6 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     assert session.gaps.order_text == "by time"
     session.walk.show(20_000, 60_000)
     said = session.gaps.next(-1)
-    assert said is not None
     assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs; e explains it; ")
     assert clauses(said, 70).endswith("; e explains it…"), "a narrow screen keeps the key"
     length, cause, *_, ended = told(session)
@@ -193,7 +189,6 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     session.gaps.minimum = 30_000
     session.gaps.toggle_order()
     said = session.gaps.next(1)
-    assert said is not None
     assert said.startswith("gap 1 of 1, longest first: idle for 40.000 µs; e explains it; ")
     bare = session_of(tmp_path, *EVENTS)
     assert bare.gaps.next(1) is None
@@ -291,12 +286,10 @@ def test_state_files(tmp_path: Path) -> None:
     assert not write_state(None, {})
     assert not write_state(file / "below a file.json", {})
     first = set_aside(file)
-    assert first is not None
     assert first.name == "x.bad"
     for name in ("x.2.bad", "x.3.bad"):
         write_state(file, {})
         aside = set_aside(file)
-        assert aside is not None
         assert aside.name == name
     assert set_aside(file) is None
     assert resolved("-") == "-"

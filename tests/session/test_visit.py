@@ -55,7 +55,6 @@ def test_a_visit(tmp_path: Path) -> None:
 
     # The step around it becomes the range; the tables show what starts in it.
     step = session.scopes.find_step()
-    assert step is not None
     walk.set_range(step.start, step.end)
     session.scopes.to_range()
     scope = session.scopes.scope

@@ -77,16 +77,13 @@ def test_order_and_pins_move_together() -> None:
 def test_a_lane_moves_past_those_that_are_seen_with_it() -> None:
     layout = layout_of([1, 1, 1, 1, 1]).with_shown(2, 0).toggle_pin(0).toggle_pin(4)
     down = layout.moved(1, 1)
-    assert down is not None
     assert down.ref.tolist() == [0, 2, 3, 1, 4]  # past 3: 2 is hidden
     back = down.moved(3, -1)
-    assert back is not None
     assert [line.ref for line in back.lines(0, 9)] == [line.ref for line in layout.lines(0, 9)]
     assert layout.moved(1, -1) is None  # above it are pinned ones only
     assert down.moved(3, 1) is None
     assert layout.moved(2, 1) is None  # hidden
     up = layout.moved(4, -1)
-    assert up is not None
     assert up.pinned == (0, 1)
     assert [line.ref for line in up.lines(0, 9)] == [4, 0, 1, 3]
 
@@ -287,11 +284,9 @@ def test_what_is_docked_moves_within_its_device() -> None:
     layout = layout_of([1, 1, 1, 1, 1], [-1, 0, 1, 0, -1])
     assert layout.order == [0, 4, 1, 3, 2]
     down = layout.moved(1, 1)
-    assert down is not None
     assert [line.ref for line in down.lines(0, 9) if line.of is Of.LANE] == [0, 4, 3, 1, 2]
     assert layout.moved(2, 1) is layout.moved(2, -1) is layout.moved(1, -1) is None
     past = layout.moved(0, 1)
-    assert past is not None
     assert [past.ref[track] for track in past.order] == [4, 0, 1, 3, 2]
 
 

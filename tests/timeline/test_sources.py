@@ -291,7 +291,6 @@ def test_lanes_are_arranged_within_their_recording() -> None:
     assert layout.moved(5, -1) is None  # above it is its heading
     assert layout.moved(3, 1) is None  # below it the other recording begins
     down = layout.moved(5, 1)
-    assert down is not None
     assert down.ref.tolist() == [0, 0, 1, 0, 1, 1, 0, 0]
     mine = down.with_shown(1, 1).toggle_pin(5)
     first, second = (arrangement(s.trace, mine, s.series, of) for of, s in enumerate(scene.sources))

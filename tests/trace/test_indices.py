@@ -57,7 +57,6 @@ def test_the_namesakes_of_a_row(train: Trace) -> None:
         lane, depth, name = int(fresh.lane[i]), int(fresh.depth[i]), int(fresh.name[i])
         alike = (fresh.lane == lane) & (fresh.depth == depth) & (fresh.name == name)
         found = namesakes(fresh, lane, depth, name)
-        assert found is not None
         assert found.tolist() == np.flatnonzero(alike).tolist()
     none = namesakes(fresh, 0, fresh.lanes[0].rows - 1, int(fresh.name[fresh.lanes[-1].first]))
     assert none is not None

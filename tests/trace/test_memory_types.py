@@ -26,7 +26,6 @@ def test_memory_is_the_hosts_or_the_devices_by_its_type(
     args = {"Bytes": 512, "Device Type": kind, "Device Id": 3}
     event = {"ph": "i", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": 5, "args": args}
     records = memory_records(trace_of(tmp_path, cpu("a", 0, 10), event))
-    assert records is not None
     assert (records.size.tolist(), records.where.tolist()) == ([size], [where])
     assert (records.allocated.tolist(), records.reserved.tolist()) == ([-1], [-1])
 
@@ -49,7 +48,6 @@ def test_memory(tmp_path: Path) -> None:
         memory(50, 7, 12, -1),
     )
     records = memory_records(trace)
-    assert records is not None
     assert (records.time // 1000).tolist() == [10, 20, 30, 40, 50]
     assert records.size.tolist() == [512, 64, -512, 0, 7]
     assert records.where.tolist() == [0, -1, 0, 0, 0]

@@ -72,7 +72,6 @@ async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
         lines = text(app).splitlines()
         assert lines[0].startswith(" A mlp_eager   B mlp_compile  NVIDIA H200 · 3 steps")
         comparison = screen.session.comparing.comparison
-        assert comparison is not None
         assert comparison.answer.split(". ")[0] in lines[1]
         assert " A 96% B 92% busy" in lines[2]
         assert any(line.startswith(" A mlp_eager") for line in lines[3:])
@@ -286,7 +285,6 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
         for key in ("self_device_a", "self_device_b", "self_device_change", "self_device_ratio"):
             pane.sort_by(key, True)
             column = pane.table.column(key)
-            assert column is not None
             assert column.values is not None
             values = np.asarray(column.values(), dtype=float)[pane.order]
             known = values[np.isfinite(values)]
@@ -319,13 +317,11 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
         await pilot.press("4")
         await until(pilot, lambda: "triton_poi" in "\n".join(text(app).splitlines()[23:]))
         first = screen.area.open
-        assert first is not None
         assert first.whole is screen.walk.recordings[0].whole
         assert "of A" in text(app)
         screen.walk.select(kernels(screen, 1, "Gelu")[0], of=1)
         await until(pilot, lambda: screen.area.open is not first)
         second = screen.area.open
-        assert second is not None
         assert second.has_focus, "the keys stay with the table"
         assert second.whole is screen.walk.recordings[1].whole
         await until(pilot, lambda: "of B" in text(app) and second.table is not None)
@@ -340,7 +336,6 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
         await pilot.press("7")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         steps = screen.area.open
-        assert steps is not None
         steps.show_row(2)
         await pilot.press("enter")
         offset = screen.walk.scene.sources[1].offset

@@ -174,7 +174,6 @@ def test_forward_and_backward_are_each_other(llama: Trace) -> None:
     assert len(llama.flow_from)
     forward = int(llama.flow_from[0])
     found = flow.partner(llama, forward)
-    assert found is not None
     assert found[0] in llama.flow_to[llama.flow_from == forward]
     assert flow.partner(llama, found[0]) == (forward, True)
 

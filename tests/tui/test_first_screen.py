@@ -107,7 +107,6 @@ async def test_which_op_costs_most(
         assert costliest in lines[title + 1]
         column = lines[title].index("Ops")
         found = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
-        assert found is not None
         us = float(found[1]) * {"µs": 1, "ms": 1000}[found[2]]
         assert us == pytest.approx(own[costliest] / steps, rel=5e-3)
         if size[0] == 80:

@@ -249,7 +249,6 @@ async def test_of_another_trace_at_the_path_what_fits_is_taken(tmp_path: Path) -
 async def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -> None:
     path = threads(tmp_path / "t.json", 2)
     file = state_file("lanes", str(path))
-    assert file is not None
     file.parent.mkdir(parents=True)
     file.write_bytes(spoilt)
     assert sorted(await arrange(path)) == ["1 3", "2 3"]
@@ -274,7 +273,6 @@ def test_standard_input_and_pipes_keep_nothing(tmp_path: Path) -> None:
 def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_lanes("t.json", [{"track": "a"}], tmp_path)
     file = state_file("lanes", "t.json", tmp_path)
-    assert file is not None
     assert json.loads(file.read_text())["lanes"] == [{"track": "a"}]
 
     def full(*_: object) -> None:

@@ -94,7 +94,6 @@ def test_files_of_older_versions_are_read(tmp_path: Path) -> None:
 )
 def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -> None:
     file = state_file("marks", "a.json", tmp_path)
-    assert file is not None
     file.parent.mkdir()
     file.write_bytes(spoilt)
     assert load_marks("a.json", tmp_path) == []
@@ -126,7 +125,6 @@ def test_a_file_that_can_be_neither_read_nor_moved_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = state_file("marks", "a.json", tmp_path)
-    assert file is not None
     file.parent.mkdir()
     file.write_text("{")
 
@@ -256,7 +254,6 @@ async def test_marks_are_there_at_the_next_opening() -> None:
 
 async def test_marks_that_cannot_be_read_are_put_aside_and_that_is_said(state: Path) -> None:
     file = state_file("marks", str(MLP))
-    assert file is not None
     file.parent.mkdir()
     file.write_text('{"marks": [{"time_ns": 5, "lab')
     app = app_of(MLP)

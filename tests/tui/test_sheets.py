@@ -307,7 +307,6 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
             if line.label not in ("", "by cause"):
                 break
             found = re.match(r"(.+?)  +([\d.,]+) (µs|ms)", line.value)
-            assert found is not None
             told[found[1]] = round(float(found[2]) * (1e3 if found[3] == "µs" else 1e6))
         pieces = causes_of(results).pieces[at]
         assert told == {CAUSES[i]: int(pieces[i]) for i in np.flatnonzero(pieces)}
@@ -389,7 +388,6 @@ async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
         await pilot.press("tab", "tab")
         await pilot.pause()
         prompt = app.screen.traces.prompt
-        assert prompt is not None
         assert prompt._input.value == f"{tmp_path}/runs/second.json.gz"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen) and app.screen is not first)
@@ -455,7 +453,6 @@ async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> Non
         assert sheet.here is not None
         assert sheet.here.name == "tensor core"
         found = sheet.found["tensor core"]
-        assert found is not None
         assert screen.walk.selected == found.slice, "the timeline shows it"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))

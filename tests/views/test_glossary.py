@@ -136,7 +136,6 @@ def test_the_terms_of_an_explanation() -> None:
 )
 def test_an_example(sample: str, term: str, pattern: str) -> None:
     found = glossary.example(results(sample), glossary.term(term))
-    assert found is not None
     assert found.gap is None
     assert re.search(pattern, results(sample).trace.name_of(found.slice))
 
@@ -144,7 +143,6 @@ def test_an_example(sample: str, term: str, pattern: str) -> None:
 def test_an_example_is_the_longest() -> None:
     trace = results("train").trace
     found = glossary.example(results("train"), glossary.term("kernel"))
-    assert found is not None
     assert trace.duration[found.slice] == trace.duration[trace.kind == Kind.KERNEL].max()
 
 
@@ -158,14 +156,12 @@ def test_an_example_of_idle_time_is_a_gap() -> None:
         assert time[found.gap] == time.max() > 0
         assert gaps_of(of).after[found.gap] == found.slice
     longest = glossary.example(of, glossary.term("gap"))
-    assert longest is not None
     assert longest.gap == int(np.argmax(gaps_of(of).duration))
 
 
 def test_an_example_of_a_verdict_is_a_step() -> None:
     of = results("mlp_eager")
     found = glossary.example(of, glossary.term("compute-bound"))
-    assert found is not None
     assert of.trace.name_of(found.slice).startswith("ProfilerStep#")
     assert glossary.example(of, glossary.term("copy-bound")) is None
 
