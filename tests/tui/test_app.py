@@ -284,8 +284,7 @@ async def test_a_digit_opens_and_closes_its_pane_and_tab_moves_the_arrows() -> N
 
 
 async def test_help_and_palette_open_and_close() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(LLAMA, size=SIZE) as (app, pilot, _):
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
         await until(pilot, lambda: "next, previous gap" in text(app))
@@ -302,8 +301,7 @@ async def test_a_trace_of_the_cpu_alone_says_what_that_means(tmp_path: Path) -> 
     path = write_trace(
         tmp_path / "cpu.json", [slice_event("aten::mm", 0, 10), slice_event("aten::add", 20, 5)]
     )
-    app = app_of(path)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(path, size=SIZE) as (app, pilot, _):
         await until(pilot, lambda: "CPU only" in text(app) and "CPU-ONLY" in text(app))
         await pilot.press("2")
         await until(pilot, lambda: "there are no kernels, gaps or launches" in text(app).replace("\n", " "))

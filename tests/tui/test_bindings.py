@@ -25,7 +25,7 @@ from tracetui.tui.screens.help import (
 )
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import DATA, app_of, sheet_lines, until
+from .conftest import DATA, sheet_lines, until, visit
 from .test_app import text as shown
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,8 +109,7 @@ def test_the_help_has_every_key_once() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 async def test_nothing_of_the_help_is_clipped(size: tuple[int, int]) -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=size) as pilot:
+    async with visit(DATA / "mlp_eager.json.gz", size=size) as (app, pilot, _):
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         seen = ""

@@ -37,7 +37,7 @@ from tracetui.tui.capture.progress import capture_lines, phase_lines
 from tracetui.tui.screens.start import StartScreen
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from .conftest import DATA, screen_of, slice_event, until, visit, write_trace
 from .test_app import text
 
 MLP = CaptureOptions("mlp")
@@ -266,8 +266,7 @@ async def test_a_bad_recent_trace_leads_back(tmp_path: Path) -> None:
 
 
 async def test_the_form_by_keys() -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(100, 34)) as pilot:
+    async with visit(DATA / "mlp_eager.json.gz", size=(100, 34)) as (app, pilot, _):
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, FormScreen))
         form = app.screen.form  # type: ignore[attr-defined]
@@ -379,8 +378,9 @@ async def test_a_capture_on_the_cpu_opens_and_t_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    app = app_of(write_trace(tmp_path / "first.json", [slice_event("aten::mm", 0, 10)]))
-    async with app.run_test(size=(100, 34)) as pilot:
+    async with visit(
+        write_trace(tmp_path / "first.json", [slice_event("aten::mm", 0, 10)]), size=(100, 34)
+    ) as (app, pilot, _):
         first = screen_of(app)
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, FormScreen))

@@ -26,7 +26,7 @@ from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 from tracetui.views.parts import evidence
 
-from .conftest import app_of, pane_of, screen_of, sheet_lines, slice_event, until, write_trace
+from .conftest import pane_of, screen_of, sheet_lines, slice_event, until, visit, write_trace
 from .test_app import text
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
@@ -370,8 +370,7 @@ async def test_search_gaps_and_marks_go_on_working() -> None:
 
 
 async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> None:
-    app = app_of(EAGER, pane="overview")
-    async with app.run_test(size=USUAL) as pilot:
+    async with visit(EAGER, pane="overview", size=USUAL) as (app, pilot, _):
         first = screen_of(app)
         for key in ("P", "right_parenthesis", "equals_sign", "ampersand", "Q"):
             await pilot.press(key)
@@ -411,8 +410,7 @@ async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> Non
 
 
 async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp_path: Path) -> None:
-    app = app_of(EAGER, pane="overview")
-    async with app.run_test(size=USUAL) as pilot:
+    async with visit(EAGER, pane="overview", size=USUAL) as (app, pilot, _):
         first = screen_of(app)
         none = tmp_path / "none"
         app.recorder.captured(CaptureResult(COMPILED, none, none, None, {}))
@@ -436,9 +434,11 @@ async def test_one_that_cannot_be_read_says_so(tmp_path: Path) -> None:
 
 
 async def test_the_steps_pane_says_why_a_step_differs() -> None:
-    app = app_of(SAMPLES / "matmul_add_64_cold.json.gz", pane="steps")
-    async with app.run_test(size=USUAL) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "matmul_add_64_cold.json.gz", pane="steps", size=USUAL) as (
+        app,
+        pilot,
+        screen,
+    ):
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("7", "equals_sign")
         await until(pilot, lambda: isinstance(app.screen, StepScreen) and app.screen.lines)
@@ -460,9 +460,7 @@ async def test_the_steps_pane_says_why_a_step_differs() -> None:
 
 async def test_one_step_is_compared_with_nothing(tmp_path: Path) -> None:
     path = write_trace(tmp_path / "one.json", [slice_event("ProfilerStep#1", 0, 10, cat="user_annotation")])
-    app = app_of(path, pane="steps")
-    async with app.run_test(size=USUAL) as pilot:
-        screen = screen_of(app)
+    async with visit(path, pane="steps", size=USUAL) as (_, pilot, screen):
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("7", "equals_sign")
         await until(pilot, lambda: "only one step" in screen.footer.message)

@@ -8,7 +8,7 @@ from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.tables.view import TableView
 from tracetui.views.model import Column, Table
 
-from .conftest import DATA, app_of, pane_of, screen_of, until
+from .conftest import DATA, pane_of, until, visit
 from .test_app import text
 from .test_tables import Host
 
@@ -39,9 +39,7 @@ async def test_a_row_from_afar_comes_to_the_middle_and_a_step_scrolls_by_one() -
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_the_averages_of_a_step_open_on_the_row_of_the_selected_event(size: tuple[int, int]) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=size) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=size) as (app, pilot, screen):
         await pilot.press("7")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("down", "enter", "r")

@@ -32,7 +32,7 @@ from tracetui.tui.screens.sheet import SheetHead
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
-from .conftest import DATA, app_of, screen_of, sheet_lines, until, write_trace
+from .conftest import DATA, app_of, screen_of, sheet_lines, until, visit, write_trace
 from .test_app import text
 
 MLP = DATA / "mlp_compile.json.gz"
@@ -75,8 +75,7 @@ async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen(
 
 
 async def test_a_click_on_a_command_does_it_and_esc_does_nothing() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("ctrl+p", *"all keys")
         await pilot.pause()
         await pilot.click(PickList, offset=(5, 0))
@@ -88,8 +87,7 @@ async def test_a_click_on_a_command_does_it_and_esc_does_nothing() -> None:
 
 
 async def test_a_theme_is_shown_while_one_chooses() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         trace, first = screen_of(app), app.theme
         app.action_change_theme()
         await pilot.pause()
@@ -110,8 +108,7 @@ async def test_a_theme_is_shown_while_one_chooses() -> None:
 
 async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to_its_end() -> None:
     assert [group for group, _ in sections(in_table=True)][:2] == ["Panes", "In a table"]
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("question_mark")
         await pilot.pause()
         assert sheet_lines(app)[1].split()[0] == "Moving"
@@ -133,8 +130,7 @@ async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to
 
 
 async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_clicked() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("slash", *"aten", "enter", "L")
         await pilot.pause()
         assert isinstance(app.screen, MatchesScreen)
@@ -146,8 +142,7 @@ async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_cl
 
 
 async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=(60, 60)) as pilot:
+    async with visit(MLP, size=(60, 60)) as (app, pilot, _):
         trace = screen_of(app).trace
         kernel = int(trace.is_kind(Kind.KERNEL).argmax())
         screen_of(app).timeline.walk.select(kernel)
@@ -164,8 +159,7 @@ async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
 
 
 async def test_the_line_to_type_into_tells_what_enter_and_esc_do_and_what_is_wrong() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("slash")
         await pilot.pause()
         assert "Enter go  Esc clear" in lines(app)[-1]
@@ -190,8 +184,7 @@ def test_the_hint_leaves_out_what_does_not_fit() -> None:
 
 async def test_a_small_screen_has_no_room_for_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: True)
-    app = app_of(MLP)
-    async with app.run_test(size=(40, 12)) as pilot:
+    async with visit(MLP, size=(40, 12)) as (app, pilot, _):
         await pilot.pause()
         assert "New here?" not in text(app)
         await pilot.resize_terminal(80, 24)
@@ -199,8 +192,7 @@ async def test_a_small_screen_has_no_room_for_the_hint(monkeypatch: pytest.Monke
 
 
 async def test_the_palette_on_a_narrow_screen_cuts_off_nothing() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=(56, 14)) as pilot:
+    async with visit(MLP, size=(56, 14)) as (app, pilot, _):
         await pilot.press("ctrl+p")
         await pilot.pause()
         assert not [line for line in sheet_lines(app) if "…" in line]
@@ -216,9 +208,7 @@ async def test_the_palette_keeps_the_groups_of_the_help_together() -> None:
 
 
 async def test_the_palette_has_every_action_and_zooms() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=SIZE) as (app, pilot, screen):
         found = {c.choice.text for c in commands(app, screen)}
         missing = {capital(a.text) for a in ACTIONS} - found
         assert missing == {"Find a command"}
@@ -250,8 +240,7 @@ async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None
 
 async def test_a_failed_capture_goes_back_to_the_form_as_it_was() -> None:
     options = CaptureOptions("mlp", active=7, python="/bin/false")
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         app.recorder.capture(options)
         await pilot.pause()
         assert isinstance(app.screen, CaptureScreen)
@@ -274,15 +263,13 @@ def test_a_failure_s_log_is_told_in_full() -> None:
 async def test_ctrl_c_leaves_from_a_dialog() -> None:
     every = ("question_mark", "ctrl+p", "ctrl+o", "T", "l", "e")
     for keys in (("slash", "a"), ("slash", *"mm", "enter", "L"), *(("right", key) for key in every)):
-        app = app_of(MLP)
-        async with app.run_test(size=SIZE) as pilot:
+        async with visit(MLP, size=SIZE) as (app, pilot, _):
             await pilot.press(*keys, "ctrl+c")
             await until(pilot, lambda app=app: app._exit)  # type: ignore[misc]
 
 
 async def test_a_file_without_events_says_so(tmp_path: Path) -> None:
-    app = app_of(write_trace(tmp_path / "none.json", []))
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(write_trace(tmp_path / "none.json", []), size=SIZE) as (app, pilot, _):
         await until(pilot, lambda: "this file has no events" in lines(app)[0])
         assert "CPU only" not in text(app)
         await pilot.press("right")
@@ -306,8 +293,7 @@ async def test_what_was_entered_wrongly_can_be_put_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("colon", *"abc", "enter")
         await until(pilot, lambda: "⚠ a time looks like" in lines(app)[-1])
         await pilot.press("ctrl+u", *"9s", "enter")
@@ -356,8 +342,7 @@ async def test_what_is_typed_in_one_piece_goes_to_the_line(keys: str) -> None:
         "@": "at",
     }
     names["\\"] = "backslash"
-    app = app_of(MLP)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(MLP) as (app, pilot, _):
         await app.workers.wait_for_complete()
         await pilot.pause()
         screen = screen_of(app)

@@ -25,7 +25,7 @@ from tracetui.views.model import Table
 from tracetui.views.steps import steps_table
 from tracetui.views.writers import as_csv, as_json, as_markdown
 
-from .conftest import DATA, app_of, pane_of, screen_of, until
+from .conftest import DATA, pane_of, until, visit
 
 
 def read(table: Table) -> list[dict[str, Any]]:
@@ -83,9 +83,7 @@ def test_steps_have_their_names_and_every_cause(llama: Trace) -> None:
 
 
 async def test_a_finding_is_one_row_whatever_the_width() -> None:
-    app = app_of(DATA / "llama_train.json.gz")
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = screen_of(app)
+    async with visit(DATA / "llama_train.json.gz", size=(80, 24)) as (_, pilot, screen):
         await pilot.press("8")
         pane = pane_of(screen, FindingsPane)
         await until(pilot, lambda: pane.findings is not None and pane.table is not None)

@@ -15,7 +15,7 @@ from tracetui.tui.panes.overview import OverviewPane
 from tracetui.views.model import Column, Table
 from tracetui.views.writers import as_csv, as_json, as_markdown
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, screen_of, until, visit
 from .test_app import text
 
 MLP = DATA / "mlp_eager.json.gz"
@@ -56,8 +56,7 @@ async def test_of_a_table_that_is_not_whole_nothing_is_written(
 ) -> None:
     """The overview grows while it is worked out."""
     monkeypatch.chdir(tmp_path)
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         area = screen_of(app).area
         await pilot.press("1")
         await until(pilot, lambda: area.tabs.open == "overview" and area.open and not area.open.busy)
@@ -76,9 +75,7 @@ async def test_of_a_table_that_is_not_whole_nothing_is_written(
 
 async def test_export_and_copy_by_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("E", "enter")
         written = tmp_path / "mlp_eager-ops.csv"

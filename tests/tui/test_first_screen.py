@@ -37,7 +37,7 @@ from tracetui.views.overview_lines import TWO_COLUMNS, lay_out
 from tracetui.views.parts import evidence, time_parts
 from tracetui.views.target import Target
 
-from .conftest import app_of, pane_of, screen_of, slice_event, until, write_trace
+from .conftest import app_of, pane_of, screen_of, slice_event, until, visit, write_trace
 from .test_app import text
 
 SAMPLES = Path(__file__).resolve().parent.parent.parent / "sample_traces"
@@ -69,8 +69,7 @@ def entries_of(overview: Overview) -> int:
 async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(
     size: tuple[int, int], name: str, verdict: str, idle: str
 ) -> None:
-    app = app_of(SAMPLES / f"{name}.json.gz", "overview")
-    async with app.run_test(size=size) as pilot:
+    async with visit(SAMPLES / f"{name}.json.gz", "overview", size=size) as (app, pilot, _):
         await until(pilot, lambda: verdict in text(app).split("\n")[1])
         line = text(app).split("\n")[1]
         assert "GPU busy" in line
@@ -78,8 +77,7 @@ async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(
 
 
 async def test_recorded_memory_is_in_view() -> None:
-    app = app_of(SAMPLES / "train_memory.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(SAMPLES / "train_memory.json.gz", "overview") as (app, pilot, _):
         await until(
             pilot, lambda: all(word in text(app) for word in ("delay", "queue", "223M/316M", "338M/338M"))
         )
@@ -98,8 +96,7 @@ async def test_which_op_costs_most(
     own = own_times([e for e in complete if e.get("cat") in CPU])
     costliest = max(own, key=lambda name: own[name])
     steps = sum(e["name"].startswith("ProfilerStep#") and e["cat"] == "user_annotation" for e in complete)
-    app = app_of(path, "overview")
-    async with app.run_test(size=size) as pilot:
+    async with visit(path, "overview", size=size) as (app, pilot, _):
         await until(pilot, lambda: "Kernels and copies" in text(app) or size[0] > 80)
         await until(pilot, lambda: re.search(r"Ops  self CPU, of [\d.]+ ms per step", text(app)))
         lines = text(app).split("\n")
@@ -122,8 +119,7 @@ async def test_what_to_try_is_told_in_full_on_a_small_screen(
     hint: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: hint)
-    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(SAMPLES / "llm_decode.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: "Try: " in text(app))
         shown = " ".join(re.sub(r"[█│] *$", "", line, flags=re.M).strip() for line in text(app).split("\n"))
         pane = screen_of(app).area.open
@@ -142,8 +138,7 @@ async def test_the_parts_on_a_small_screen_look_as_in_the_bar(
 ) -> None:
     if not colors:
         monkeypatch.setenv("NO_COLOR", "1")
-    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(SAMPLES / "llm_decode.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: "compute 7.3%" in text(app))
         bar = [s for s in screen_of(app).query_one(VerdictLine).render_line(0) if s.text in "█░╱"]
         line = pane_of(screen_of(app), OverviewPane).render_line(0)
@@ -159,8 +154,7 @@ async def test_the_parts_on_a_small_screen_look_as_in_the_bar(
 
 
 async def test_the_findings_have_their_title_on_a_small_screen() -> None:
-    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(SAMPLES / "llm_decode.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: " 1 overview  2 details 3 ops 4 kernels 5 " in text(app))
         assert " 8 findings " in text(app)
         await pilot.press("5")
@@ -168,8 +162,7 @@ async def test_the_findings_have_their_title_on_a_small_screen() -> None:
 
 
 async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
-    app = app_of(SAMPLES / "matmul_add_4096_eager.json.gz", "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(SAMPLES / "matmul_add_4096_eager.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         pane = pane_of(screen_of(app), OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         kernels = next(block for block in whole(results_of("matmul_add_4096_eager")).right if block.entries)
@@ -287,8 +280,7 @@ async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path: Path) -> No
         slice_event("k", 1000 * n + 8, 50, 7, **work | {"args": work["args"] | {"correlation": n}})
         for n in range(9)
     ]
-    app = app_of(write_trace(tmp_path / "gpu.json", events), "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(write_trace(tmp_path / "gpu.json", events), "overview") as (app, pilot, _):
         await until(pilot, lambda: bool(screen_of(app).verdict.words))
         assert "in no recorded call" in text(app)
         await pilot.press("h")
@@ -296,9 +288,7 @@ async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path: Path) -> No
 
 
 async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "train.json.gz", "overview") as (_, pilot, screen):
         line = screen.query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
         causes = causes_of(screen.session.active.whole)
@@ -329,9 +319,7 @@ async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
 
 async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap() -> None:
     """Not to the one after the example; from a row of the gaps' table, to the next row."""
-    app = app_of(SAMPLES / "train.json.gz", "gaps")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "train.json.gz", "gaps") as (_, pilot, screen):
         line = screen.query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
         lengths = gaps_of(screen.session.active.whole).duration
@@ -347,8 +335,7 @@ async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap() -> None:
 
 
 async def test_a_click_on_the_bar_picks_that_part() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(SAMPLES / "train.json.gz", "overview") as (app, pilot, _):
         line = screen_of(app).query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
         for first, _, part in list(line._places):
@@ -363,8 +350,7 @@ async def test_a_click_on_the_bar_picks_that_part() -> None:
 
 
 async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(SAMPLES / "train.json.gz", "overview") as (app, pilot, _):
         pane = pane_of(screen_of(app), OverviewPane)
         await until(pilot, lambda: pane.overview is not None and bool(pane.overview.advice))
         for name in ("host", "aten::copy_", "launch"):
@@ -387,8 +373,7 @@ async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> No
     ops = [slice_event("aten::mm", 0, 75), slice_event("aten::add", 80, 20)]
     for events, told in ((ops, "CPU-ONLY"), ([slice_event("x", 0, 5, cat="blink")], "NOT KNOWN")):
         path = write_trace(tmp_path / f"{told}.json", events)
-        app = app_of(path, "overview")
-        async with app.run_test(size=(100, 30)) as pilot:
+        async with visit(path, "overview", size=(100, 30)) as (app, pilot, _):
             await until(pilot, lambda app=app, told=told: told in text(app).split("\n")[1])
             line = text(app).split("\n")[1]
             if told == "CPU-ONLY":
@@ -400,8 +385,7 @@ async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> No
 
 
 async def test_an_empty_trace_says_so_everywhere(tmp_path: Path) -> None:
-    app = app_of(write_trace(tmp_path / "empty.json", []), "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(write_trace(tmp_path / "empty.json", []), "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: "there is nothing to analyze" in " ".join(text(app).split()))  # the pane
         assert "NOT KNOWN   There are no events with a duration here." in text(app)
         assert "nothing to select: no events with a duration" in text(app)
@@ -458,9 +442,7 @@ def test_every_bar_is_the_share_beside_it(path: Path) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int]) -> None:
-    app = app_of(SAMPLES / "train_ddp.json.gz", "overview")
-    async with app.run_test(size=size) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "train_ddp.json.gz", "overview", size=size) as (_, pilot, screen):
         pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         await pilot.press("tab")
@@ -477,9 +459,7 @@ async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int
 
 
 async def test_enter_goes_to_what_a_line_speaks_of() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "train.json.gz", "overview") as (_, pilot, screen):
         pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         await pilot.press("tab")
@@ -499,9 +479,7 @@ async def test_enter_goes_to_what_a_line_speaks_of() -> None:
 
 
 async def test_a_number_shows_a_pane_and_gives_it_the_keys() -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "mlp_eager.json.gz", "overview") as (_, pilot, screen):
         for number, pane in ((1, "overview"), (4, "kernels"), (5, "annotations"), (9, "efficiency")):
             await pilot.press(str(number))
             assert screen.area.open is screen.focused
@@ -532,8 +510,7 @@ async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below()
 
 
 async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(SAMPLES / "train.json.gz", "overview") as (app, pilot, _):
         await until(pilot, lambda: "Try: " in text(app))
         first = next(f for f in find_findings(results_of("train")) if f.severity in ("high", "medium"))
         assert " ".join(first.advice.split()[:4]) in text(app)
@@ -545,9 +522,7 @@ async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys() ->
 
 
 async def test_e_explains_the_row_that_has_the_keys() -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", "kernels")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "mlp_eager.json.gz", "kernels") as (app, pilot, screen):
         pane = screen.area.open
         assert pane is not None
         await until(pilot, lambda: pane.table is not None)
@@ -572,9 +547,7 @@ async def test_e_explains_the_row_that_has_the_keys() -> None:
     ],
 )
 async def test_e_explains_the_row_of_every_pane(pane: str, keys: str, title: str) -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", pane)
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "mlp_eager.json.gz", pane) as (app, pilot, screen):
         shown = screen.area.open
         assert shown is not None
         await until(pilot, lambda: shown.table is not None and len(shown.order) > 0)
@@ -587,9 +560,7 @@ async def test_e_explains_the_row_of_every_pane(pane: str, keys: str, title: str
 
 
 async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another() -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", "steps")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "mlp_eager.json.gz", "steps") as (app, pilot, screen):
         pane = screen.area.open
         assert pane is not None
         await pilot.press("right")
@@ -602,9 +573,7 @@ async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another()
 
 
 async def test_the_overview_follows_the_part_that_is_walked() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "train.json.gz", "overview") as (_, pilot, screen):
         pane, line = screen.area.open, screen.query_one(VerdictLine)
         assert isinstance(pane, OverviewPane)
         await until(pilot, lambda: line.verdict is not None and len(pane.entries) > 8)
@@ -624,9 +593,7 @@ async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
 
 
 async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_one_in_the_details() -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", "kernels")
-    async with app.run_test(size=(200, 50)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "mlp_eager.json.gz", "kernels", size=(200, 50)) as (_, pilot, screen):
         pane = screen.area.open
         assert pane is not None
         await until(pilot, lambda: pane.table is not None)

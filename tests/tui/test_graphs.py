@@ -8,15 +8,13 @@ from tests.analysis.test_graphs import annotated
 
 from tracetui.analysis.calls.graphs import TITLE
 
-from .conftest import app_of, screen_of, until
+from .conftest import until, visit
 from .test_app import text
 
 
 async def test_modules_stand_above_the_streams_and_say_what_they_are(tmp_path: Path) -> None:
     annotated(tmp_path)
-    app = app_of(tmp_path / "t.json")
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = screen_of(app)
+    async with visit(tmp_path / "t.json", size=(120, 40)) as (app, pilot, screen):
         await until(pilot, lambda: TITLE in text(app))
         lines = text(app).splitlines()
         at = next(n for n, line in enumerate(lines) if TITLE in line)
@@ -34,8 +32,7 @@ async def test_modules_stand_above_the_streams_and_say_what_they_are(tmp_path: P
 
 async def test_averages_by_module(tmp_path: Path) -> None:
     annotated(tmp_path)
-    app = app_of(tmp_path / "t.json")
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with visit(tmp_path / "t.json", size=(120, 40)) as (app, pilot, _):
         await until(pilot, lambda: "Self GPU" in text(app))
         await pilot.press("4", "b", "b")
         await until(pilot, lambda: "by module" in text(app) and "layers.0.feed_forward" in text(app))

@@ -22,13 +22,12 @@ from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import app_of, screen_of, until
+from .conftest import screen_of, until, visit
 
 
 async def opened(path: Path) -> tuple[object, ...]:
     """What the first screen says in the end, once that is kept."""
-    app = app_of(path, "overview")
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with visit(path, "overview", size=(120, 40)) as (app, pilot, _):
         screen, source = screen_of(app), screen_of(app).trace.reader.source
         pane, verdict = screen.area.open, screen.verdict
         assert isinstance(pane, OverviewPane)

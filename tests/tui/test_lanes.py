@@ -48,8 +48,7 @@ def order(screen: TraceScreen) -> list[str]:
 
 async def test_an_event_that_was_unfolded_leaves_the_lanes_to_the_room_there_is(tmp_path: Path) -> None:
     events = [slice_event("op", 100 + d, 1000 - 2 * d, tid) for tid in range(1, 6) for d in range(8)]
-    app = app_of(write_trace(tmp_path / "deep.json", events))
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(write_trace(tmp_path / "deep.json", events), size=SIZE) as (app, pilot, _):
         view = screen_of(app).timeline
         await until(pilot, lambda: view.walk.scene.layout.height > 0)
         opened = view.walk.scene.layout.shown.tolist()
@@ -149,8 +148,7 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
     monkeypatch.setattr(arranging, "save_lanes", count)
     monkeypatch.setattr(arranging, "SAVE_DELAY", 77)
     monkeypatch.setattr(Host, "after", later)
-    app = app_of(path)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(path, size=SIZE) as (app, pilot, _):
         await pilot.press("right", "J", "J", "K", "z", "z")
         assert len(timers) > 1
         (last,) = (timer for timer in timers if not timer.stopped)
@@ -171,8 +169,7 @@ async def test_where_nothing_can_be_written_one_is_told(
     (tmp_path / "file").touch()
     monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "file"))
     monkeypatch.setattr(arranging, "SAVE_DELAY", 0.05)
-    app = app_of(threads(tmp_path / "t.json", 2))
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(threads(tmp_path / "t.json", 2), size=SIZE) as (app, pilot, _):
         await pilot.press("right", "J")
         await until(pilot, lambda: "the lanes are not saved" in screen_of(app).footer.message)
 
@@ -188,8 +185,7 @@ async def test_counters_that_come_later_find_their_places(tmp_path: Path) -> Non
     for name in ("first", "second"):
         events += [{"ph": "C", "pid": 1, "name": name, "ts": 100 + t, "args": {"v": t}} for t in range(5)]
     path = write_trace(tmp_path / "t.json", events)
-    app = app_of(path)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(path, size=SIZE) as (app, pilot, _):
         timeline = screen_of(app).timeline
         await until(pilot, lambda: len(timeline.walk.scene.source.series) == 2)
         tracks = timeline.walk.scene.layout

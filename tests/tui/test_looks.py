@@ -28,7 +28,7 @@ from tracetui.views.model import Column
 from tracetui.views.steps import steps_table
 from tracetui.views.times import time_column
 
-from .conftest import DATA, app_of, screen_of, sheet_lines, until
+from .conftest import DATA, screen_of, sheet_lines, until, visit
 
 
 def test_every_theme_has_the_timeline_colors_that_go_with_it() -> None:
@@ -80,8 +80,7 @@ def test_the_parts_of_a_step_can_be_seen_and_their_names_read(name: str) -> None
 
 async def test_the_names_of_parts_are_read_in_the_light_theme(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TracetuiApp, "color_count", 256)
-    app = app_of(SAMPLES / "train.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(SAMPLES / "train.json.gz") as (app, pilot, _):
         app.theme = "light"
         line = screen_of(app).query_one(VerdictLine)
         await until(pilot, lambda: "host 18%" in line.render_line(0).text)
@@ -179,9 +178,7 @@ def test_the_selected_event_s_line_gives_way_in_whole_parts(llama: Trace) -> Non
 
 
 async def test_the_line_and_the_matches_call_a_lane_as_its_label_does() -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(DATA / "mlp_eager.json.gz") as (app, pilot, screen):
         await pilot.press("slash", *"aten::linear", "enter")
         await until(pilot, lambda: screen.query_one(SelectionBar)._parts[-1][0] == "  CPU main")
         await pilot.press("L")
@@ -190,8 +187,7 @@ async def test_the_line_and_the_matches_call_a_lane_as_its_label_does() -> None:
 
 
 async def test_the_tabs_tell_where_the_keys_go() -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(DATA / "mlp_eager.json.gz", size=(80, 24)) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
 
         def look() -> Style | None:

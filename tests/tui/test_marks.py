@@ -231,8 +231,7 @@ def test_a_mark_finds_its_event_again(llama: Trace) -> None:
 
 
 async def test_marks_are_there_at_the_next_opening() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("right", "m", *"here it is [b]", "enter")
         screen = screen_of(app)
         await until(pilot, lambda: len(screen.session.marks.marks.all) == 1)
@@ -256,8 +255,7 @@ async def test_marks_that_cannot_be_read_are_put_aside_and_that_is_said(state: P
     file = state_file("marks", str(MLP))
     file.parent.mkdir()
     file.write_text('{"marks": [{"time_ns": 5, "lab')
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await until(pilot, lambda: "cannot be read; their file will be set aside" in text(app))
         await pilot.press("right", "m", "x", "enter")
         await until(pilot, lambda: f"is now marks/{file.stem}.bad" in text(app))
@@ -272,8 +270,7 @@ async def test_marks_and_lanes_are_kept_where_the_working_directory_goes(
     write_trace(folder / "t.json", [slice_event("a", 0, 5), slice_event("b", 0, 5, tid=2)])
     with monkeypatch.context() as at:
         at.chdir(folder)
-        app = app_of("t.json")
-        async with app.run_test(size=SIZE) as pilot:
+        async with visit("t.json", size=SIZE) as (app, pilot, _):
             await until(pilot, lambda: "t.json" in text(app))
             shutil.rmtree(folder)
             assert state_file("marks", "t.json", state) is None
@@ -320,8 +317,7 @@ async def test_a_note_is_written_read_and_changed(state: Path) -> None:
 
 
 async def test_a_note_is_not_lost_by_one_escape() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("right", "T", "escape")
         assert isinstance(app.screen, TraceScreen)  # nothing was typed
         await pilot.press("T", *"precious", "escape")
@@ -344,8 +340,7 @@ async def test_a_mark_with_a_note_outlives_its_label() -> None:
 
 
 async def test_a_note_ends_at_its_limit() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("T")
         sheet = app.screen
         assert isinstance(sheet, NoteScreen)
@@ -439,8 +434,7 @@ async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_
     file = write_trace(
         tmp_path / "t.json", [slice_event("old", 1_000_000, 50), slice_event("b", 1_000_100, 9)]
     )
-    app = app_of(file)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(file, size=SIZE) as (app, pilot, _):
         await pilot.press("right", "m", *"look", "enter")
         assert [m.label for m in screen_of(app).session.marks.marks.here] == ["look"]
     write_trace(file, [slice_event("new", 2_000_000, 50)])

@@ -30,7 +30,7 @@ from tracetui.tui.requests import EndComparison, OpenTrace
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.views.gap_words import find_told, gap_line
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, app_of, screen_of, until, visit
 
 TIMES = 6
 LEFT = 1
@@ -97,8 +97,7 @@ async def test_where_memory_is_short_there_are_no_indices(
     short: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "NEEDED", 1 << 60 if short else 0)
-    app = app_of(DATA / "llama_train.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(DATA / "llama_train.json.gz") as (app, pilot, _):
         await until(pilot, lambda: open_trace(pilot) is not None)
         session = screen_of(app).session
         results, trace = session.active.whole, session.active.trace
@@ -131,8 +130,7 @@ async def test_what_is_closed_is_let_go(name: str) -> None:
 async def test_a_comparison_that_has_ended_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even of objects that garbage collections skip."""
     monkeypatch.setattr("tracetui.tui.app.CLOSED", 0.1)
-    app = app_of(DATA / "pairs" / "train_base.json.gz")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(DATA / "pairs" / "train_base.json.gz", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: open_trace(pilot) is not None)
         alone = screen_of(app).session.active
         other = DATA / "pairs" / "train_item.json.gz"
@@ -158,8 +156,7 @@ async def test_a_trace_that_is_open_is_not_read_again(tmp_path: Path) -> None:
     one, other = (DATA / "pairs" / f"train_{name}.json.gz" for name in ("base", "item"))
     path = tmp_path / "t.json.gz"
     path.write_bytes(one.read_bytes())
-    app = app_of(path)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(path, size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: open_trace(pilot) is not None)
         first = screen_of(app)
         for beside in (None, first.session.active):
@@ -178,8 +175,7 @@ async def test_a_closed_trace_is_let_go_and_the_next_one_shown(monkeypatch: pyte
     """Even its objects that garbage collections skip."""
     monkeypatch.setattr("tracetui.tui.app.CLOSED", 0.1)
     paths = [DATA / "pairs" / f"train_{name}.json.gz" for name in ("base", "item", "fused_adamw")]
-    app = app_of(paths[0])
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(paths[0], size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: open_trace(pilot) is not None)
         await pilot.press("ctrl+x")
         await until(pilot, lambda: "only open trace" in screen_of(app).footer.message)
@@ -199,8 +195,7 @@ async def test_a_closed_trace_is_let_go_and_the_next_one_shown(monkeypatch: pyte
 
 
 async def test_where_things_were_is_forgotten_with_the_size(small: Trace) -> None:
-    app = app_of(small.info.path)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(small.info.path, size=(80, 24)) as (_, pilot, _):
         await pilot.resize_terminal(81, 24)
         once = Region.intersection.cache_info().currsize
         for width in range(82, 112):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from tests.tui.conftest import DATA, app_of, screen_of, slice_event, until, visit, write_trace
+from tests.tui.conftest import DATA, screen_of, slice_event, until, visit, write_trace
 
 from tracetui.timeline.labels import lines_below
 
@@ -15,8 +15,7 @@ MEMORY = DATA.parent.parent / "sample_traces" / "train_memory.json.gz"
 
 
 async def test_a_message_goes_with_the_next_key() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(LLAMA, size=SIZE) as (app, pilot, _):
         footer = screen_of(app).footer
         await pilot.press("g")
         assert "gap 1 of" in footer.message
@@ -49,8 +48,7 @@ async def test_a_message_that_came_by_itself_waits_for_a_key() -> None:
 
 
 async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> None:
-    app = app_of(MEMORY)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(MEMORY, size=(80, 24)) as (app, pilot, _):
         timeline = screen_of(app).timeline
         await until(pilot, lambda: len(timeline.walk.scene.source.series) >= 5)
         await pilot.pause()
@@ -128,7 +126,6 @@ async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path: Path) ->
 
 
 async def test_the_only_trace_says_how_to_get_another() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(LLAMA, size=SIZE) as (app, pilot, _):
         await pilot.press("t")
         await until(pilot, lambda: "Ctrl+O opens another" in screen_of(app).footer.message)

@@ -9,7 +9,7 @@ from textual.app import App
 
 from tracetui.tui.timeline.pace import SSH_FRAMES, Pace, frame_limit
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, screen_of, until, visit
 
 
 class Clock:
@@ -49,8 +49,7 @@ def test_fewer_frames_over_ssh_unless_told_otherwise() -> None:
 
 async def test_keys_that_come_fast_share_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(DATA / "mlp_eager.json.gz") as (app, pilot, _):
         timeline = screen_of(app).timeline
         await until(pilot, lambda: len(timeline.walk.scene.source.series) > 0 and not timeline._waiting)
         frames = []

@@ -17,7 +17,7 @@ from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import GapsPane
 from tracetui.tui.screens.matches import MatchesScreen
 
-from .conftest import DATA, app_of, pane_of, screen_of, slice_event, until, visit, write_trace
+from .conftest import DATA, pane_of, screen_of, slice_event, until, visit, write_trace
 from .test_app import text
 
 LLAMA = DATA / "llama_train.json.gz"
@@ -29,9 +29,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
     step = llama.names.index("ProfilerStep#3")
     event = int(np.flatnonzero(llama.name == step)[0])
     start, end = int(llama.start[event]), int(llama.start[event] + llama.duration[event])
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         whole = pane.averages
@@ -58,8 +56,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
 
 
 async def test_averages_group_by_what_one_wants() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         pane = pane_of(screen_of(app), AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
         await pilot.press("b")
@@ -68,8 +65,7 @@ async def test_averages_group_by_what_one_wants() -> None:
 
 
 async def test_shapes_are_short_and_can_be_searched_as_recorded() -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz")
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(SAMPLES / "mlp_eager.json.gz", size=SIZE) as (app, pilot, _):
         await pilot.press("b")
         await until(pilot, lambda: "aten::mul  64x128x3072, 64x128x3072 " in text(app))
         await pilot.press("F", *"[768, 3072]", "enter")
@@ -79,8 +75,7 @@ async def test_shapes_are_short_and_can_be_searched_as_recorded() -> None:
 
 async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
     ops = [slice_event("aten::mm", 20 * n, 15) for n in range(3)]
-    app = app_of(write_trace(tmp_path / "plain.json", ops), "ops")
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(write_trace(tmp_path / "plain.json", ops), "ops", size=SIZE) as (app, pilot, _):
         await until(pilot, lambda: "aten::mm" in text(app))
         await pilot.press("b")
         await until(pilot, lambda: "by shape: none was recorded" in text(app))
@@ -88,15 +83,13 @@ async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 async def test_the_mark_of_an_unusual_step_is_explained_beside_the_tabs(size: tuple[int, int]) -> None:
-    app = app_of(SAMPLES / "matmul_add_64_warm.json.gz", "steps")
-    async with app.run_test(size=size) as pilot:
+    async with visit(SAMPLES / "matmul_add_64_warm.json.gz", "steps", size=size) as (app, pilot, _):
         await until(pilot, lambda: "step 2 !" in text(app))
         await until(pilot, lambda: "3 steps; ! differs: = says why" in text(app))
 
 
 async def test_escape_takes_a_table_s_filter_away() -> None:
-    app = app_of(MLP, "kernels")
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, "kernels", size=SIZE) as (app, pilot, _):
         pane = screen_of(app).area.open
         assert pane is not None
         await until(pilot, lambda: pane.table is not None and pane.table.rows > 1)
@@ -119,8 +112,7 @@ async def test_escape_takes_a_table_s_filter_away() -> None:
 
 
 async def test_how_busy_a_view_was_is_told_once() -> None:
-    app = app_of(DATA / "mlp_eager.json.gz", "overview")
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(DATA / "mlp_eager.json.gz", "overview", size=SIZE) as (app, pilot, _):
         pane = screen_of(app).area.open
         await until(pilot, lambda: "Where" in text(app))
         await pilot.press("u")
@@ -131,9 +123,7 @@ async def test_how_busy_a_view_was_is_told_once() -> None:
 
 
 async def test_panes_grow_move_aside_and_fill_the_screen() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=(160, 40)) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=(160, 40)) as (_, pilot, screen):
         height = screen.area.size.height
         await pilot.press("plus")
         await pilot.pause()
@@ -155,9 +145,7 @@ async def test_panes_grow_move_aside_and_fill_the_screen() -> None:
 
 
 async def test_a_pane_beside_the_timeline_goes_below_where_it_gets_narrow() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP) as (_, pilot, screen):
         await pilot.press("V", "plus")
         await until(pilot, lambda: screen.area.region.x > 60)
         await pilot.resize_terminal(100, 30)
@@ -169,9 +157,7 @@ async def test_a_pane_beside_the_timeline_goes_below_where_it_gets_narrow() -> N
 
 
 async def test_a_time_to_go_to() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("w", "w", "w", "w", "colon", *"100ms", "enter")
         await until(pilot, lambda: screen.walk.view.contains(100_000_000))
         await pilot.press("colon", *"soon", "enter")
@@ -179,9 +165,7 @@ async def test_a_time_to_go_to() -> None:
 
 
 async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("L")
         assert "press /" in screen.footer.message
         await pilot.press("slash", *"silu", "enter", "L")

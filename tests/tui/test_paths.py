@@ -22,7 +22,7 @@ from tracetui.trace import load
 from tracetui.tui.export import ExportError, write_new
 from tracetui.tui.topline import trace_name
 
-from .conftest import app_of, screen_of, slice_event, until, write_trace
+from .conftest import screen_of, slice_event, until, visit, write_trace
 from .test_app import text
 
 
@@ -73,8 +73,7 @@ def test_what_cannot_be_encoded_leaves_no_file(tmp_path: Path) -> None:
 
 async def test_a_name_as_long_as_can_be_is_shown(tmp_path: Path) -> None:
     path = write_trace(tmp_path / ("n" * 250 + ".json"), [slice_event("a", 0, 5)])
-    app = app_of(path)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(path, size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: "nnnn" in text(app).split("\n")[0])
         assert trace_name(screen_of(app).trace) == "n" * 79 + "…"
 

@@ -18,7 +18,7 @@ from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.tables.view import TableView
 
-from .conftest import DATA, app_of, pane_of, screen_of, until
+from .conftest import DATA, pane_of, screen_of, until, visit
 from .terminal import OnTerminal, Terminal
 
 WIDE, NARROW = Size(120, 36), Size(80, 24)
@@ -93,8 +93,7 @@ async def test_the_app_may_close_right_after() -> None:
 
 @pytest.mark.parametrize("opened", ["question_mark", None])
 async def test_a_screen_that_missed_a_new_size_is_laid_out_for_it(opened: str | None) -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(WIDE.width, WIDE.height)) as pilot:
+    async with visit(DATA / "mlp_eager.json.gz", size=(WIDE.width, WIDE.height)) as (app, pilot, _):
         if opened:
             await pilot.press(opened)
         for screen in app.screen_stack:
@@ -125,9 +124,7 @@ async def resized(pilot: Pilot[Any], width: int, height: int) -> None:
 
 
 async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
-    app = app_of(DATA / "matmul_add_64_cold_eager.json.gz")
-    async with app.run_test(size=(160, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(DATA / "matmul_add_64_cold_eager.json.gz", size=(160, 36)) as (_, pilot, screen):
         await pilot.press("8")
         await until(pilot, lambda: isinstance(screen.area.open, FindingsPane))
         pane = pane_of(screen, FindingsPane)
@@ -149,9 +146,7 @@ async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
 
 
 async def test_the_sheet_and_the_details_keep_their_line_at_another_width() -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(100, 30)) as pilot:
-        screen = screen_of(app)
+    async with visit(DATA / "mlp_eager.json.gz", size=(100, 30)) as (app, pilot, screen):
         trace = screen.trace
         screen.walk.select(int(np.flatnonzero(trace.launch >= 0)[0]))
         await pilot.press("2")

@@ -346,8 +346,7 @@ async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:
 
 
 async def test_the_verdict_is_read_at_80_columns() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(LLAMA, size=(80, 24)) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
         await pilot.press("8")
         await until(pilot, lambda: "8 findings " in line_of(tabs) and "OVERHEAD-BOUND" in text(app))
@@ -356,8 +355,7 @@ async def test_the_verdict_is_read_at_80_columns() -> None:
 
 
 async def test_narrow_tabs_end_in_no_torn_word() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(LLAMA) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
         await pilot.press("V")
         await until(pilot, lambda: tabs.size.width == 50)
@@ -370,8 +368,7 @@ async def test_narrow_tabs_end_in_no_torn_word() -> None:
 
 
 async def test_a_note_without_room_for_its_first_clause_is_left_out() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(160, 36)) as pilot:
+    async with visit(LLAMA, size=(160, 36)) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
         await until(pilot, lambda: "1 overview" in line_of(tabs))
         room = 160 - len("".join(text for _, text in tabs.labels()))

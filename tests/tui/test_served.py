@@ -14,7 +14,7 @@ from tracetui.tui.command_palette import commands
 from tracetui.tui.export import ExportError, write_new
 from tracetui.tui.requests import OpenTrace
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, screen_of, until, visit
 from .test_dialogs import lines
 
 LLAMA = DATA / "llama_train.json.gz"
@@ -29,8 +29,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_nothing_else_is_opened_or_captured() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(LLAMA) as (app, pilot, _):
         shown = screen_of(app)
         await pilot.press("c")
         assert OFF in lines(app)[-1]
@@ -52,8 +51,7 @@ async def test_an_export_is_a_download(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(
         App, "deliver_text", lambda self, text, save_filename: sent.append((save_filename, text.read()))
     )
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(LLAMA) as (app, pilot, _):
         await until(pilot, lambda: (pane := screen_of(app).area.open) is not None and not pane.busy)
         await pilot.press("E", *["backspace"] * 40, *"../../x.csv", "enter")
         assert "downloading x.csv" in lines(app)[-1]
@@ -67,8 +65,7 @@ async def test_the_list_of_marks_is_a_download_too(monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     sent: list[str] = []
     monkeypatch.setattr(App, "deliver_text", lambda self, text, save_filename: sent.append(save_filename))
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(LLAMA) as (_, pilot, _):
         await pilot.press("down", "m", "x", "enter", "l", "E", "enter")
         await until(pilot, lambda: sent == ["llama_train-marks.md"])
     assert not list(tmp_path.iterdir())
@@ -77,8 +74,7 @@ async def test_the_list_of_marks_is_a_download_too(monkeypatch: pytest.MonkeyPat
 
 
 async def test_marks_are_not_saved(state: Path) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(LLAMA) as (app, pilot, _):
         await pilot.press("down", "m", "x", "enter")
         await until(pilot, lambda: "not saved: a viewer in a browser saves nothing" in lines(app)[-1])
         assert len(screen_of(app).session.marks.marks.all) == 1

@@ -14,7 +14,7 @@ from tracetui.tui.loading import LoadTask
 from tracetui.tui.settings import Settings, SettingsError, load_settings, parse
 from tracetui.tui.themes import THEMES, default_theme
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, screen_of, until, visit
 from .test_app import text
 
 MLP = DATA / "mlp_eager.json.gz"
@@ -28,9 +28,7 @@ def test_the_terminal_s_background_chooses_the_theme() -> None:
 
 
 async def test_themes_can_be_changed_while_it_runs() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+    async with visit(MLP, size=SIZE) as (app, pilot, screen):
         for name in THEMES:
             app.theme = name
             await pilot.pause()
@@ -105,8 +103,7 @@ async def test_keys_from_the_settings_work_and_are_in_the_help() -> None:
 async def test_the_first_opening_says_how_to_move_and_never_again(state: Path) -> None:
     (state / "hint-seen").unlink()
     for first in (True, False):
-        app = app_of(MLP)
-        async with app.run_test(size=(80, 24)) as pilot:
+        async with visit(MLP, size=(80, 24)) as (app, pilot, _):
             assert ("New here?" in text(app)) is first
             assert all(len(line) <= 80 for line in LINES)
             await pilot.press("escape")

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from tracetui.analysis.calls.averages import averages_of
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, screen_of, until, visit
 from .test_app import text
 
 
@@ -131,8 +131,7 @@ TASKS: tuple[Callable[[Person], Awaitable[None]], ...] = (
 
 @pytest.mark.parametrize("task", TASKS, ids=[t.__name__ for t in TASKS])
 async def test_task(task: Callable[[Person], Awaitable[None]]) -> None:
-    app = app_of(DATA / "llama_train.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(DATA / "llama_train.json.gz") as (_, pilot, _):
         person = Person(pilot)
         await task(person)
         assert 0 < person.keys <= 6

@@ -23,7 +23,7 @@ from textual.pilot import Pilot
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import app_of, screen_of, until
+from .conftest import screen_of, until, visit
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 SIZE = (120, 36)
@@ -162,8 +162,7 @@ def in_table(line: str, unit: str = "µs") -> list[float]:
 @asynccontextmanager
 async def person(name: str, select: Callable[[File], Event] | None = None) -> AsyncIterator[Person]:
     """A person before a bundled trace."""
-    app = app_of(SAMPLES / f"{name}.json.gz")
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(SAMPLES / f"{name}.json.gz", size=SIZE) as (app, pilot, _):
         who = Person(app, pilot, file_of(name))
         await who.reads("wasd move")
         if select is not None:
