@@ -664,8 +664,7 @@ def serve(mutants: list[Mutant], choose: Choice, budget: float, log: Path) -> No
         os.environ["PYTHONDONTWRITEBYTECODE"] = "never"  # conftest.py keeps to it
         sys.dont_write_bytecode = True
         server = Server(tree, mutants, choose, budget, log)
-        files = sorted({test.split("::")[0] for test in choose.tests})
-        run_pytest(tree, files, server)
+        run_pytest(tree, sorted({test.split("::")[0] for test in choose.tests}), server)
 
 
 def report(results: list[dict[str, Any]], excused: int) -> None:

@@ -86,8 +86,7 @@ def test_an_editable_installation_has_them_beside_the_source_however_many_build_
         thread.join()
     assert warned == []
     for source in build.SOURCES:
-        library = tree / source.replace(".c", f".native{build.SUFFIX}")
-        assert library.stat().st_mode & 0o444 == 0o444
+        assert (tree / source.replace(".c", f".native{build.SUFFIX}")).stat().st_mode & 0o444 == 0o444
     assert len(files(tree)) == 2 * len(build.SOURCES)
 
 

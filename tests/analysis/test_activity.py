@@ -37,8 +37,7 @@ def told(trace: Trace) -> tuple[str, int, str]:
     (gaps,) = find_gaps(trace)
     causes = gap_causes(trace, gaps)
     small = small_ops(trace, gaps.before, causes)
-    cause = CAUSES[int(causes.cause[0])]
-    return cause, int(small.count[0]), activity_text(trace, causes, small, 0)
+    return CAUSES[int(causes.cause[0])], int(small.count[0]), activity_text(trace, causes, small, 0)
 
 
 def test_small_ops_are_counted_and_the_one_with_most_time_is_named(tmp_path: Path) -> None:
@@ -61,8 +60,7 @@ def test_one_thing_is_named_as_it_is(
 
 
 def test_text_and_json_say_it(tmp_path: Path) -> None:
-    trace = trace_of(tmp_path, *BEFORE, *MANY, *AFTER)
-    results = Part(trace)
+    results = Part(trace_of(tmp_path, *BEFORE, *MANY, *AFTER))
     assert "5 ops, most in aten::add" in plain_text(gaps_lines(results, 110))
     (gap,) = gaps_json(results)["devices"][0]["gaps"]
     assert (gap["cpu"], gap["cpu_ops"], gap["cpu_most"]) == (None, 5, "aten::add")

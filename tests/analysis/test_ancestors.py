@@ -94,8 +94,7 @@ def test_the_slice_that_covers_half(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, cpu("outer", 0, 100), cpu("half", 20, 31), cpu("inner", 30, 2))
     lane = np.zeros(5, dtype=np.int64)
     start = np.array([20, 20, 10, 200, 20]) * 1000
-    end = np.array([80, 83, 51, 300, 20]) * 1000
-    found = covering(trace, lane, start, end)
+    found = covering(trace, lane, start, np.array([80, 83, 51, 300, 20]) * 1000)
     assert [trace.name_of(int(i)) if i >= 0 else "-" for i in found] == ["half", "outer", "half", "-", "-"]
     exactly = covering(trace, lane[:2], np.array([-11_000, -11_002]), np.array([51_000, 51_000]))
     assert [trace.name_of(int(i)) for i in exactly] == ["half", "outer"]

@@ -49,8 +49,7 @@ def slice_(
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda p: f"{p.parent.name}-{p.name.split('.')[0]}")
 def test_recorded_tables_row_by_row(recorded: Path) -> None:
     trace = load(recorded.with_name(recorded.name.replace(".averages.json", ".json.gz")))
-    table = averages(trace)
-    ours = rows_by_key(table)
+    ours = rows_by_key(averages(trace))
     theirs = {(r["key"], "CUDA" in r["device"], r["user"]): r for r in json.loads(recorded.read_text())}
     assert list(ours) == list(theirs)
     # PyTorch before 2.15 hangs the kernels of the op whose id an `overhead` event happens to have on that
@@ -154,8 +153,7 @@ def test_links_that_are_none(tmp_path: Path) -> None:
     assert rows["f", False, False].device_total == 10_000
     assert rows["Stream Sync", True, False].device_total == 20_000
     assert rows["note", True, True].device_total == 50_000  # Kineto widens it by 2 ns on export
-    table = averages(load(tmp_path / "t.json"))
-    assert table.total_self_device == 30_000
+    assert averages(load(tmp_path / "t.json")).total_self_device == 30_000
 
 
 def test_helper_ops_are_left_out(tmp_path: Path) -> None:
@@ -220,8 +218,7 @@ def test_steps_and_the_rest_add_up(name: str) -> None:
         inside = sum(int(getattr(p, column).sum()) for p in parts)
         assert 0 < inside <= int(getattr(whole, column).sum())
     in_steps = step_of(steps, trace.start[calls.cpu[~calls.removed]]) >= 0
-    cpu_calls = sum(int(p.calls[~p.device].sum()) for p in parts)
-    assert cpu_calls == int(in_steps.sum())
+    assert sum(int(p.calls[~p.device].sum()) for p in parts) == int(in_steps.sum())
 
 
 def test_annotations_on_the_device_belong_to_the_step_of_their_annotation() -> None:
@@ -422,8 +419,7 @@ def test_what_averages_leave_out(tmp_path: Path) -> None:
     )
     assert numbers(trace) == {"aten::mm": (1, 50_000, 50_000, 0, 0), "k": (1, 0, 0, 5_000, 5_000)}
     assert averages(trace).left_out == 1
-    with_python = numbers(trace, python_functions=True)
-    assert with_python["train.py(1): main"] == (1, 100_000, 50_000, 0, 0)
+    assert numbers(trace, python_functions=True)["train.py(1): main"] == (1, 100_000, 50_000, 0, 0)
     assert len(build_calls(trace).cpu) == 1
     assert len(build_calls(trace, True).cpu) == 2
 

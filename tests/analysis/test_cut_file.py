@@ -46,7 +46,6 @@ def test_what_the_gpu_did_is_not_known(tmp_path: Path, work: tuple[Event, ...]) 
 
 
 def test_what_the_cpu_did_is(tmp_path: Path) -> None:
-    trace = cut(tmp_path, *OPS, LOADER | {"dur": 280}, *WORK[:2])
-    (finding,) = find_findings(Part(trace))
+    (finding,) = find_findings(Part(cut(tmp_path, *OPS, LOADER | {"dur": 280}, *WORK[:2])))
     assert f"{finding.claims['share']}" == "7.1% of the steps"
     assert finding.claims["launches"] is True

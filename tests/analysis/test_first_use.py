@@ -64,8 +64,7 @@ def test_a_long_first_launch_is_initialisation(tmp_path: Path) -> None:
 def test_the_severity_of_initialisation_follows_its_share(tmp_path: Path, long: int, severity: str) -> None:
     # 1 s in all, of which the first launch of "new" takes `long` us.
     events = [*usual(0, 1), launch(500, 90, long), kernel(500 + long + 5, 5, 90, name="new")]
-    last = [launch(999_980, 91), kernel(999_986, 14, 91, name="k")]
-    trace = trace_of(tmp_path, *events, *last)
+    trace = trace_of(tmp_path, *events, *[launch(999_980, 91), kernel(999_986, 14, 91, name="k")])
     (finding,) = found(trace, "initialisation")
     assert finding.severity == severity
     assert finding.numbers["share"] == pytest.approx(long / 1e6, abs=1e-4)
@@ -99,8 +98,7 @@ def test_calls_that_initialize(tmp_path: Path, name: str, length: float, counts:
 def test_a_call_in_between_that_takes_long_is_none(tmp_path: Path) -> None:
     calls = [cpu("cudaStreamGetPriority", 20 * n, 1, "cuda_runtime") for n in range(20)]
     hiccup = cpu("cudaStreamGetPriority", 1000, 2_400, "cuda_runtime")
-    trace = trace_of(tmp_path, *calls, hiccup, *run(10, 5, 1), *run(4000, 5, 2))
-    assert not len(first_calls(trace))
+    assert not len(first_calls(trace_of(tmp_path, *calls, hiccup, *run(10, 5, 1), *run(4000, 5, 2))))
 
 
 def test_the_op_around_a_first_call(tmp_path: Path) -> None:
@@ -109,8 +107,7 @@ def test_the_op_around_a_first_call(tmp_path: Path) -> None:
     first += [launch(50_950, 90), kernel(50_960, 5, 90, name="mm")]
     later = [event for n in range(3) for event in mm(60_000 + 100 * n, 91 + n)]
     trace = trace_of(tmp_path, *usual(0, 1), *first, *later)
-    ops = first_ops(trace, first_calls(trace))
-    assert trace.duration[ops].tolist() == [50_000_000]
+    assert trace.duration[first_ops(trace, first_calls(trace))].tolist() == [50_000_000]
     assert pieces(trace)["initialisation"] == 49_954 + 35  # until its launch is over, and the rest of the op
     alone = trace_of(tmp_path, *usual(0, 1), *first)  # nothing to compare it with
     assert pieces(alone)["initialisation"] == 30
@@ -206,8 +203,7 @@ def test_copies_bind(tmp_path: Path) -> None:
 )
 def test_idle_time_between_much_and_little(tmp_path: Path, busy: float, severity: str) -> None:
     events = [event for n in range(10) for event in run(1000 * n + 5, 1000 * busy, n + 1)]
-    trace = trace_of(tmp_path, *events, cpu("aten::mm", 0, 10_000))
-    told = found(trace, "idle_time")
+    told = found(trace_of(tmp_path, *events, cpu("aten::mm", 0, 10_000)), "idle_time")
     assert [finding.severity for finding in told] == ([severity] if severity else [])
 
 
@@ -226,8 +222,7 @@ def test_one_union_for_overview_and_gaps(tmp_path: Path) -> None:
 
 def test_work_in_flight_is_told_apart(tmp_path: Path) -> None:
     early = [kernel(400, 50, 90), kernel(450, 50, 91)]  # launched before the recording
-    trace = trace_of(tmp_path, cpu("aten::mm", 0, 20), *early, *run(520, 480, 1))
-    verdict = verdict_of(Part(trace))
+    verdict = verdict_of(Part(trace_of(tmp_path, cpu("aten::mm", 0, 20), *early, *run(520, 480, 1))))
     assert verdict.left_out == (("in flight", 400_000),)
     assert "400 µs at the beginning, with work queued and nothing recorded running" in verdict.reason
     assert verdict.verdict == "compute-bound"
@@ -243,8 +238,7 @@ def test_a_stream_that_begins_later_is_not_the_beginning_of_the_recording(tmp_pa
 
 def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path: Path) -> None:
     touched = kernel(500, 1, 90) | {"pid": 1, "args": {"device": 1, "stream": 7, "correlation": 90}}
-    trace = trace_of(tmp_path, launch(0, 1), kernel(0, 1000, 1), touched)
-    results = Part(trace)
+    results = Part(trace_of(tmp_path, launch(0, 1), kernel(0, 1000, 1), touched))
     assert verdict_of(results).busy_share == 1.0
     assert steps_of(results).whole.busy == 1_001_000  # in the table it counts
     assert metric(summarize(results), "device-busy") == 1.0
@@ -318,8 +312,7 @@ def test_calls_of_a_hundred_years(tmp_path: Path) -> None:
     """Ten times their median is more than 64 bits of nanoseconds hold."""
     years = 3.2e15  # µs
     calls = [launch(n * 1e15, n + 1, years) for n in range(4)]
-    trace = trace_of(tmp_path, *calls, kernel(years + 1e15, 100, 1))
-    assert not len(first_calls(trace))
+    assert not len(first_calls(trace_of(tmp_path, *calls, kernel(years + 1e15, 100, 1))))
 
 
 @pytest.mark.parametrize(("slow", "fires"), [((0, 1), False), ((2, 3), True)])
@@ -386,8 +379,7 @@ def test_the_first_launch_of_a_kernel(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *events)
     assert lengths_of(trace, first_calls(trace)) == [100]
     # A kernel without a launch tells nothing of when its name was launched first.
-    lost = [kernel(3500, 5, 80, name="b"), kernel(1500, 5, 81, 30, "c")]
-    trace = trace_of(tmp_path, *events, *lost)
+    trace = trace_of(tmp_path, *events, *[kernel(3500, 5, 80, name="b"), kernel(1500, 5, 81, 30, "c")])
     assert lengths_of(trace, first_calls(trace)) == [100]
 
 

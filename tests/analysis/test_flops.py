@@ -190,12 +190,10 @@ def test_known_devices() -> None:
     assert h200.bandwidth == 4800
     assert h200.tflops_for("int4") is None
     assert h200.tflops_for(None) is None
-    h100 = find_peak(device("NVIDIA H100 80GB HBM3", "9.0", 132))
-    assert h100.label == "H100 SXM"
+    assert find_peak(device("NVIDIA H100 80GB HBM3", "9.0", 132)).label == "H100 SXM"
     half = find_peak(device("AMD Instinct MI250X/MI250", "9.0", 104))
     assert half.label == "Instinct MI250, one of two dies"
-    unnamed = find_peak(device("", "9.4", 304, totalGlobalMem=206141652992))
-    assert unnamed.label == "Instinct MI300X"
+    assert find_peak(device("", "9.4", 304, totalGlobalMem=206141652992)).label == "Instinct MI300X"
 
 
 @pytest.mark.parametrize(
@@ -221,8 +219,7 @@ def test_devices_of_similar_names(
 
 
 def test_an_unnamed_device_is_known_by_its_memory() -> None:
-    peak = find_peak(device("", "9.4", 304, totalGlobalMem=256 * 2**30))
-    assert peak.label == "Instinct MI325X"
+    assert find_peak(device("", "9.4", 304, totalGlobalMem=256 * 2**30)).label == "Instinct MI325X"
 
 
 @pytest.mark.parametrize(

@@ -145,8 +145,7 @@ def test_the_other_end_of_a_flow(tmp_path: Path) -> None:
     ]
     back = [cpu("back", 200, 10) | {"tid": 10}, cpu("early", 210, 20) | {"tid": 5}]
     flows = [flow("s", 31, 1, 9), flow("f", 201, 1, 10), flow("s", 61, 2, 9), flow("f", 211, 2, 5)]
-    within = [flow("s", 11, 3, 9), flow("f", 62, 3, 9)]
-    trace = trace_of(tmp_path, *ops, *back, *flows, *within)
+    trace = trace_of(tmp_path, *ops, *back, *flows, *[flow("s", 11, 3, 9), flow("f", 62, 3, 9)])
     at = {trace.name_of(i): i for i in range(len(trace))}
 
     def other(name: str) -> tuple[str, bool] | None:

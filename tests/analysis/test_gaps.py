@@ -68,8 +68,7 @@ def check_against_hand(trace: Trace) -> int:
         assert int(gaps.duration.sum()) == gaps.idle
         assert (trace.start[gaps.before] + trace.duration[gaps.before] == gaps.start).all()
         assert (trace.start[gaps.after] == gaps.end).all()
-        causes = gap_causes(trace, gaps)
-        totals = cause_totals(causes)
+        totals = cause_totals(gap_causes(trace, gaps))
         assert sum(t.duration for t in totals) == gaps.idle
         assert sum(t.gaps for t in totals) == len(gaps)
     return len(found)
@@ -155,8 +154,7 @@ def test_lead_in_of_the_profiler() -> None:
     """The 2.5 ms in which CUPTI got its first buffer are no gap, and have their cause."""
     trace = load(DATA / "matmul_add_64_nosched_20.json.gz")
     (gaps,) = find_gaps(trace)
-    cause = lead_in_causes(trace, [gaps]).get(gaps.device)
-    assert CAUSES[int(cause.cause[0])] == "profiler"
+    assert CAUSES[int(lead_in_causes(trace, [gaps]).get(gaps.device).cause[0])] == "profiler"
     assert gaps.lead_in > 2_400_000
 
 
@@ -235,8 +233,7 @@ def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
     )
     (finding,) = [f for f in find_findings(results) if f.rule == "overhead_bound"]
     assert (longer in finding.text) is said
-    why = " ".join(explain(results.trace, int(gaps_of(results).after[0])).why)
-    assert (longer in why) is said
+    assert (longer in " ".join(explain(results.trace, int(gaps_of(results).after[0])).why)) is said
 
 
 def test_without_ops_nothing_is_outside_of_them(tmp_path: Path) -> None:
@@ -308,16 +305,14 @@ def test_what_a_stream_was_told_to_wait_for(
     tmp_path: Path, mark: bool, after: float, args: dict[str, Any], text: str
 ) -> None:
     results = Part(trace_of(tmp_path, *waiting(mark, after, **args)))
-    gap = int(np.argmax(gaps_of(results).start))
-    assert cause_text(results, gap) == f"queued: {text}"
+    assert cause_text(results, int(np.argmax(gaps_of(results).start))) == f"queued: {text}"
 
 
 def test_a_wait_before_the_last_launch_of_its_stream_holds_nothing_up(tmp_path: Path) -> None:
     # Another kernel of stream 7 was launched after the wait: it is that which waited.
     events = [*waiting(True, 142), launch(45, 4), kernel(301, 0.5, 4, name="first")]
     results = Part(trace_of(tmp_path, *events))
-    gap = int(np.argmax(gaps_of(results).start))
-    assert "had to wait" not in cause_text(results, gap)
+    assert "had to wait" not in cause_text(results, int(np.argmax(gaps_of(results).start)))
 
 
 def test_device_events_without_a_category_are_said(tmp_path: Path) -> None:

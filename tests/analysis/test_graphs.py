@@ -109,8 +109,7 @@ def test_without_annotations_a_modules_python_frame_tells_it(tmp_path: Path) -> 
     op = cpu("aten::mm", 10, 50, **{"External id": 1})
     gemm = node(80, 10, 5, 1, {})
     lone = cpu("aten::add", 200, 5)
-    trace = trace_of(tmp_path, frame, plain, op, launch(20, 5), gemm, lone)
-    table = averages(trace, group="module")
+    table = averages(trace_of(tmp_path, frame, plain, op, launch(20, 5), gemm, lone), group="module")
     assert dict(zip(table.names, table.groups, strict=True)) == {
         "aten::mm": "Linear_0", "cudaLaunchKernel": "Linear_0", "k1": "Linear_0", "aten::add": "",
     }  # fmt: skip
@@ -135,8 +134,7 @@ def test_what_an_annotation_says(args: dict[str, Any], module: str) -> None:
 
 
 def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
-    before = annotated(tmp_path)
-    trace = with_module_lanes(before)
+    trace = with_module_lanes(annotated(tmp_path))
     lane = next(lane for lane in trace.lanes if lane.name == TITLE)
     assert (lane.device, lane.rows) == (0, 4)
     layout = lay_out([trace], 50)
@@ -242,6 +240,5 @@ def test_a_few_annotated_kernels_are_enough(tmp_path: Path) -> None:
     for annotated in (0, 75, 150, 225):
         events = [kernel(10 * n, 5, n) for n in range(300)]
         events[annotated]["args"]["module_fqn"] = "model.layers.0"
-        trace = trace_of(tmp_path, *events)
-        assert is_annotated(trace, np.arange(300))
+        assert is_annotated(trace_of(tmp_path, *events), np.arange(300))
     assert not is_annotated(trace_of(tmp_path, *[kernel(10 * n, 5, n) for n in range(300)]), np.arange(300))

@@ -55,8 +55,7 @@ def at_random(seed: int, gpus: int = 6, steps: int = 7) -> Iterator[Event]:
             if random.random() < 0.3:
                 yield cpu("cudaStreamSynchronize", begin - 40, 30, "cuda_runtime") | thread
             if random.random() < 0.1:
-                overhead = cpu("Activity Buffer Request", begin - 20, 50, "overhead")
-                yield overhead | {"pid": -1, "tid": 0}
+                yield cpu("Activity Buffer Request", begin - 20, 50, "overhead") | {"pid": -1, "tid": 0}
 
 
 def everything(trace: Trace) -> list[object]:

@@ -108,8 +108,7 @@ def check(trace: Trace) -> None:
     for name in ("busy", "idle", "compute", "copy", "set", "launches", "kernels", "copies"):
         parts = [getattr(row, name) for row in (*steps.rows, steps.outside)]
         assert sum(parts) == getattr(steps.whole, name), name
-    launches = find_launches(trace)
-    short_kernels(trace, launches)
+    short_kernels(trace, find_launches(trace))
     results = Part(trace)
     summary = summarize(results)
     json.loads(dumps(summary_json(summary)))

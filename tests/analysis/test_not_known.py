@@ -35,8 +35,7 @@ def steps(late: float = 0, *, kernels: bool = True, pageable: bool = False) -> l
         way = "DtoH (Device -> Pageable)" if pageable else "HtoD (Pinned -> Device)"
         found.append(launch(1000 * n + 950, 100 * n + 50, 30, "cudaMemcpyAsync"))
         found.append(memcpy(1000 * n + 958 + late, 5, 100 * n + 50, way))
-    wait = [] if pageable else [cpu(SYNC, 3992, 20, "cuda_runtime", correlation=999)]
-    return found + wait
+    return found + ([] if pageable else [cpu(SYNC, 3992, 20, "cuda_runtime", correlation=999)])
 
 
 @pytest.mark.parametrize("pageable", [False, True])
@@ -48,15 +47,13 @@ def test_a_clock_that_is_off_leaves_no_verdict(tmp_path: Path, late: float, page
     assert "the clocks of CPU and GPU differ" in verdict.reason
     assert not find_findings(results)
     assert not gaps_of(results).devices
-    text = plain_text(summary_lines(summarize(results), 100))
-    assert "dispatch" not in text
+    assert "dispatch" not in plain_text(summary_lines(summarize(results), 100))
     assert [row.window_length for row in steps_of(results).rows] == [1_000_000, 1_000_000, 1_000_000, 990_000]
 
 
 @pytest.mark.parametrize("late", [-6, 0, 6, 40])
 def test_a_clock_that_is_right_or_hardly_off_has_one(tmp_path: Path, late: float) -> None:
-    verdict = verdict_of(Part(trace_of(tmp_path, *steps(late))))
-    assert verdict.verdict == "overhead-bound"
+    assert verdict_of(Part(trace_of(tmp_path, *steps(late)))).verdict == "overhead-bound"
 
 
 @pytest.mark.parametrize(("waits_until", "known"), [(880, True), (400, False)])
@@ -72,8 +69,7 @@ def test_a_copy_whose_call_does_not_wait_but_the_next_one(
         events.append(memcpy(at + 860, 2, 2 * n + 2, "DtoH (Device -> Pageable)"))
         wait = waits_until - 40
         events.append(cpu("cudaStreamSynchronize", at + 40, wait, "cuda_runtime", correlation=900 + n))
-    verdict = verdict_of(Part(trace_of(tmp_path, *events)))
-    assert (verdict.verdict != "not known") is known
+    assert (verdict_of(Part(trace_of(tmp_path, *events))).verdict != "not known") is known
 
 
 def test_a_wait_for_one_of_two_devices_says_nothing_of_the_other(tmp_path: Path) -> None:

@@ -47,11 +47,9 @@ def test_the_largest_piece_is_the_first_of_equal_ones(rows: list[list[int]]) -> 
 
 
 def test_the_first_to_end_at_a_time(tmp_path: Path) -> None:
-    events = [cpu("a", 0, 10), cpu("b", 2, 8), cpu("c", 12, 3), cpu("d", 20, 5)]
-    trace = trace_of(tmp_path, *events)
+    trace = trace_of(tmp_path, *[cpu("a", 0, 10), cpu("b", 2, 8), cpu("c", 12, 3), cpu("d", 20, 5)])
     every = plausible(trace, Kind.CPU_OP)
-    kinds = every[1:3], every[[0, 3]]
-    found = first_to_end(trace, kinds, np.array([15_000, 10_000, 10_000]))
+    found = first_to_end(trace, (every[1:3], every[[0, 3]]), np.array([15_000, 10_000, 10_000]))
     assert [trace.name_of(i) for i in found.tolist()] == ["a", "c"]
 
 

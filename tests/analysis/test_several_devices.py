@@ -35,8 +35,7 @@ def alike(tmp_path: Path, devices: int, busy: float, op: float = 0) -> Trace:
         events.append(step(n, 1000 * n, 1000))
         events += [cpu("aten::mm", 1000 * n + 1, op)] * bool(op)
         for device in range(devices):
-            start = 1000 * n + op + 10 + 10 * device
-            events += runs(device, start, busy, 10 * n + device + 1)
+            events += runs(device, 1000 * n + op + 10 + 10 * device, busy, 10 * n + device + 1)
     return trace_of(tmp_path, *events)
 
 
@@ -111,8 +110,7 @@ def test_first_calls_cost_each_device_its_time(tmp_path: Path, devices: int) -> 
     events += [on(1, 3020, 10, 2)] * (devices - 1)
     for n in range(20):
         events += runs(n % devices, 3100 + 100 * n, 80, n + 10)
-    finding = found(trace_of(tmp_path, *events), "initialisation")
-    assert finding.claims["gpus"].n == devices
+    assert found(trace_of(tmp_path, *events), "initialisation").claims["gpus"].n == devices
 
 
 def test_a_copy_is_exposed_on_its_own_device(tmp_path: Path) -> None:

@@ -95,8 +95,7 @@ def test_the_next_column_to_sort_by() -> None:
     shown = [Column(key, values=value) for key, value in zip("abcd", values, strict=True)]
 
     def after(current: str | None, step: int) -> str:
-        found = next_sort(shown, current, step)
-        return found.key
+        return next_sort(shown, current, step).key
 
     assert [after(key, 1) for key in ("a", "c", "d", "b", None)] == ["c", "d", "a", "a", "a"]
     assert [after(key, -1) for key in ("a", "c", "d", None)] == ["d", "a", "c", "d"]
@@ -113,8 +112,7 @@ def test_the_cursor_stays_in_view() -> None:
 
 def test_what_differs_in_mangled_names() -> None:
     """The letters of a mangled name say nothing: its words as C++ do, if there are any."""
-    names = [f"_ZN3lib6kernelILi{n}EEEvv" for n in (4, 8)]
-    assert differences(names) == ["4", "8"]
+    assert differences([f"_ZN3lib6kernelILi{n}EEEvv" for n in (4, 8)]) == ["4", "8"]
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,7 @@ def test_the_lead_of_a_range(tmp_path: Path) -> None:
 def test_a_lead_in_is_longer_than_twice_the_usual(tmp_path: Path, leads: tuple[int, ...], found: int) -> None:
     """That of the first range, if it is more than twice the middle of the others."""
     events = [e for i, lead in enumerate(leads) for e in run(100 * i + lead, 99 - lead, i + 1)]
-    trace = trace_of(tmp_path, cpu("aten::mm", 0, 1000), *events)
-    of = Split(trace)
+    of = Split(trace_of(tmp_path, cpu("aten::mm", 0, 1000), *events))
     low = times(*(100 * i for i in range(len(leads))))
     (time,) = of.lead_ins(low, low + 100_000)
     assert time.sum() == 1000 * found

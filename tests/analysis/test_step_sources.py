@@ -300,8 +300,7 @@ def test_layers_of_a_model_are_no_steps(tmp_path: Path) -> None:
     assert found(tmp_path, *sequence("e" + layers + "h"), *waits(13, 6)).source == "", (
         "an embedding and a head"
     )
-    two = found(tmp_path, *sequence(("e" + layers + "h") * 3), *waits(3, 74))
-    assert len(two) == 3
+    assert len(found(tmp_path, *sequence(("e" + layers + "h") * 3), *waits(3, 74))) == 3
 
 
 def test_an_attached_recording_begins_and_ends_anywhere(tmp_path: Path) -> None:
@@ -393,16 +392,14 @@ def test_the_evidence_counts_what_is_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_shuffled_sequence_has_no_steps(tmp_path: Path, seed: int) -> None:
     random = np.random.default_rng(seed)
-    model = "abcbcd" if seed % 2 else "eabababababab"
-    names = list(model * int(random.integers(3, 30)))
+    names = list(("abcbcd" if seed % 2 else "eabababababab") * int(random.integers(3, 30)))
     random.shuffle(names)
     assert found(tmp_path, *sequence("".join(names)), *waits(len(names), 1)).source == ""
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_random_sequence_has_no_steps(tmp_path: Path, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    names = "".join(random.choice(list("abcdefghijkl"[: 2 + seed]), 300))
+    names = "".join(np.random.default_rng(seed).choice(list("abcdefghijkl"[: 2 + seed]), 300))
     assert found(tmp_path, *sequence(names), *waits(300, 1)).source == ""
 
 
@@ -627,8 +624,7 @@ def test_an_end_of_a_repetition_that_was_cut(tmp_path: Path, end: str, count: in
     """As often as "a", after a pause, come other names; at the end seven of eight are a repetition."""
     pieces = ["fgh", *["abcdefgh"] * 4, end]
     events = [e for i, piece in enumerate(pieces) for e in launched(piece, 90 * i, 10 * i + 1)]
-    evidence = [cpu("aten::embedding", 90 * i + 6, 1) for i in range(1, 6)]
-    steps = found(tmp_path, *events, *evidence)
+    steps = found(tmp_path, *events, *[cpu("aten::embedding", 90 * i + 6, 1) for i in range(1, 6)])
     assert spans(steps)[:4] == [(90, 180), (180, 270), (270, 360), (360, 434 if count == 4 else 450)][:count]
     assert len(steps) == count
 

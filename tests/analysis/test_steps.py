@@ -515,8 +515,7 @@ def test_steps_of_the_cpu_alone(tmp_path: Path) -> None:
     assert [of(row.verdict) for row in steps.rows] == [(20, 40), (40, 60)]
     assert of(steps.whole.verdict) == (60, 100)
     assert of(steps.outside.verdict) == (50, 200)
-    alone = summarize_steps(trace_of(tmp_path, *ops))
-    assert of(alone.whole.verdict) == (110, 300)
+    assert of(summarize_steps(trace_of(tmp_path, *ops)).whole.verdict) == (110, 300)
 
 
 def note_of(name: str, start: float, duration: float) -> Event:

@@ -136,8 +136,7 @@ def test_where_the_device_ran_nothing_the_verdict_is_not_known(tmp_path: Path) -
         assert row.verdict.reason == "The GPU runs nothing here."
         assert row.verdict.busy_share == 0.0  # as in the table
     assert steps.whole.verdict.base == "of the recording"
-    between = verdict_of(Part(trace).within(range_scope(200_000, 500_000)))
-    assert between.verdict == "not known"
+    assert verdict_of(Part(trace).within(range_scope(200_000, 500_000))).verdict == "not known"
 
 
 def test_no_device_no_share(tmp_path: Path) -> None:
@@ -182,8 +181,7 @@ def test_against_a_set_of_points(
         events.append(launch(start, n + 1, 0.5))
     if not events:
         return
-    steps = summarize_steps(trace_of(tmp_path_factory.mktemp("t"), *events))
-    for row in steps.rows:
+    for row in summarize_steps(trace_of(tmp_path_factory.mktemp("t"), *events)).rows:
         low, high = (t // 1000 for t in row.window)
         window = set(range(low, high))
         busy = sum(len((talk[d] | work[d]) & window) for d in (0, 1))
@@ -236,8 +234,7 @@ def test_unknown_work_beside_kernels_is_no_idle_time(
     assert bool(gaps_of(results).devices) is known
     assert ("So it is not known when the device was idle." in verdict.reason) is not known
     assert known or not [f for f in find_findings(results) if f.rule in ("little_use", "idle_time")]
-    text = plain_text(summary_lines(summarize(results), 80))
-    assert ("GPU busy" in text) is known
+    assert ("GPU busy" in plain_text(summary_lines(summarize(results), 80))) is known
 
 
 def test_the_largest_part_is_the_one_that_is_named_first() -> None:

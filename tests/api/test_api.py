@@ -84,8 +84,7 @@ def test_the_types_that_a_users_script_sees(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", VIEWS)
 def test_an_answer_is_what_the_command_prints(train: tt.Trace, name: str) -> None:
     answer = train.view(name)
-    said = output(name, TRAIN, "--json")
-    assert json.loads(said.stdout) == json.loads(json.dumps(answer.data()))
+    assert json.loads(output(name, TRAIN, "--json").stdout) == json.loads(json.dumps(answer.data()))
     assert output(name, TRAIN, "--markdown").stdout.decode() == answer.markdown()
     if name != "table":  # PyTorch's is never cut in a pipe
         assert output(name, TRAIN).stdout.decode() == answer.text(80)

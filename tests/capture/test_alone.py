@@ -154,5 +154,4 @@ def test_harm_is_noticed(line: str, compared: Callable[..., list[str]]) -> None:
 
 def test_a_capture_that_does_not_stop(compared: Callable[..., list[str]]) -> None:
     assert compared("", stop=True) == ["stopped: exit code: 3, not 0", "stopped: ran to its end"]
-    line = "out, status = 'begins', 0"
-    assert compared(line, stop=True)[-1] == "stopped: did not run: cleanup: done"
+    assert compared("out, status = 'begins', 0", stop=True)[-1] == "stopped: did not run: cleanup: done"

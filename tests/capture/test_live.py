@@ -754,8 +754,7 @@ def test_killed_at_any_moment_the_job_goes_on(job: Start, tmp_path: Path) -> Non
     """Fifty times; TRACETUI_KILLS of them here."""
     process = job("600", EXIT="3")
     number = os.environ.get("TRACETUI_KILLS", "6")
-    command = [sys.executable, "-c", KILLED, str(process.pid), str(tmp_path), number]
-    subprocess.run(command, check=True)
+    subprocess.run([sys.executable, "-c", KILLED, str(process.pid), str(tmp_path), number], check=True)
     recorded, _ = follow(ask.record([found(process)], SHORT, tmp_path))
     assert len(recorded.paths) == 1, "and it can still be asked"
     assert process.poll() is None
@@ -1002,8 +1001,7 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
     }.items():
         result = run("attach", *words)
         assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
-    folder = run("attach", "1", "-o", str(tmp_path / "a" / "b"))
-    assert "cannot write to" in folder.stderr
+    assert "cannot write to" in run("attach", "1", "-o", str(tmp_path / "a" / "b")).stderr
     (tmp_path / "file").touch()
     assert "it is not a folder" in run("attach", "1", "-o", str(tmp_path / "file")).stderr
 
@@ -1164,8 +1162,7 @@ def test_stopped_in_its_first_moments(where: str, number: int, code: int, said: 
     command = [sys.executable, "-c", STOPPED, where, str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
-    left = [path.name for path in tmp_path.rglob("*")]
-    assert left == (["traces"] if said else [])
+    assert [path.name for path in tmp_path.rglob("*")] == (["traces"] if said else [])
 
 
 def test_stopped_while_it_waits_for_a_job(tmp_path: Path) -> None:

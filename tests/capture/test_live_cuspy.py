@@ -41,8 +41,7 @@ def test_the_source_that_names_it(
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    found = cuspy.named_in(command.split(), str(tmp_path))
-    assert found == (named and str(tmp_path / named))
+    assert cuspy.named_in(command.split(), str(tmp_path)) == (named and str(tmp_path / named))
 
 
 def process(pid: int, *command: str) -> Process:

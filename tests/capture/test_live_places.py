@@ -40,8 +40,7 @@ def test_not_where_systemd_removes_it_at_logout(systemd: Path) -> None:
     assert places.meeting_root() == systemd / "tmp" / OURS / "run"
     import pwd  # not on Windows
 
-    me = systemd / "linger" / pwd.getpwuid(os.getuid()).pw_name
-    me.touch()
+    (systemd / "linger" / pwd.getpwuid(os.getuid()).pw_name).touch()
     assert places.meeting_root() == systemd / "user/1/tracetui"
 
 

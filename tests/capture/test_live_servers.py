@@ -839,8 +839,7 @@ def test_what_is_known_of_a_process(tmp_path: Path) -> None:
         assert procfs.sees_our_files(process.pid)
         assert procfs.seen_from_here(process.pid, "/a/b") == Path("/a/b")
         assert procfs.with_ancestors(process.pid)[:2] == [process.pid, os.getpid()]
-        began = procfs.started(process.pid)
-        assert began is not None
+        assert procfs.started(process.pid) is not None
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert procfs.started(process.pid) is None  # a zombie

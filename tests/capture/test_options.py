@@ -129,8 +129,7 @@ def test_the_command_repeats_the_options(
 
 def test_every_workload_has_a_module_that_takes_its_options() -> None:
     folder = Path(cli.__file__).parent.parent / "capture" / "workloads"
-    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "transformer"}
-    assert modules == set(WORKLOADS)
+    assert ({path.stem for path in folder.glob("*.py")} - {"__init__", "transformer"}) == set(WORKLOADS)
     for name, workload in WORKLOADS.items():  # read, not imported: that needs torch
         body = ast.parse((folder / f"{name}.py").read_text(encoding="utf-8")).body
         build = next(f for f in body if isinstance(f, ast.FunctionDef) and f.name == "build")

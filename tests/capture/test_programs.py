@@ -43,8 +43,7 @@ def run(tmp_path: Path, options: Make) -> Callable[..., tuple[Any, list[str]]]:
         script = tmp_path / "program.py"
         script.write_text(TRAINS + text)
         capture = start(options(str(script), **how))
-        end = capture.wait()
-        return end, [event.text for event in capture.events if isinstance(event, Output)]
+        return capture.wait(), [event.text for event in capture.events if isinstance(event, Output)]
 
     return go
 
@@ -355,8 +354,7 @@ def test_a_module_and_its_arguments(tmp_path: Path, options: Make, monkeypatch: 
         "for i in range(12): one()\n"
     )
     monkeypatch.chdir(tmp_path)
-    made = options("package.train", module=True, script_args=("--lr", "-1", "x y"))
-    capture = start(made)
+    capture = start(options("package.train", module=True, script_args=("--lr", "-1", "x y")))
     end = capture.wait()
     assert steps_of(end) == THREE
     printed = [event.text for event in capture.events if isinstance(event, Output)]
@@ -373,8 +371,7 @@ def test_an_async_function(tmp_path: Path, options: Make, monkeypatch: pytest.Mo
         "    async with lock:\n        await asyncio.sleep(0)\n        one()\n"
     )
     monkeypatch.chdir(tmp_path)
-    end = start(options("served:step")).wait()
-    assert steps_of(end) == THREE
+    assert steps_of(start(options("served:step")).wait()) == THREE
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a program cannot take another one's place")

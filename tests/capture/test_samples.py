@@ -64,8 +64,7 @@ def test_what_there_is() -> None:
         "train",
     }
     assert wanted <= set(NAMES)
-    readme = (SAMPLES / "README.md").read_text()
-    assert sorted(re.findall(r"^\| `(\w+)` \|", readme, re.M)) == NAMES
+    assert sorted(re.findall(r"^\| `(\w+)` \|", (SAMPLES / "README.md").read_text(), re.M)) == NAMES
     assert sum(path.stat().st_size for path in SAMPLES.iterdir()) < 4_000_000
 
 
@@ -74,8 +73,7 @@ def test_files_belong_together(name: str) -> None:
     same_rows(SAMPLES / f"{name}.json.gz", SAMPLES / f"{name}.averages.json")
     rows = json.loads((SAMPLES / f"{name}.averages.json").read_text())
     expected = Counter((row["key"][:197], row["count"]) for row in rows)  # the table cuts at 200, with dots
-    table = Counter((key[:197], count) for key, count in table_rows(SAMPLES / f"{name}.txt"))
-    assert table == expected
+    assert Counter((key[:197], count) for key, count in table_rows(SAMPLES / f"{name}.txt")) == expected
     meta = json.loads((SAMPLES / f"{name}.meta.json").read_text())
     assert meta["device"]["name"] == "NVIDIA H200"
     assert re.match("(torchrun .* )?tracetui capture ", meta["command"])

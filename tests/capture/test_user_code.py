@@ -129,8 +129,7 @@ def test_a_script_that_fails_early_keeps_what_was_recorded(script: Path, options
 
 
 def test_a_script_with_a_profiler_of_its_own_is_told(script: Path, options: Make) -> None:
-    own = "\nwith torch.profiler.profile():\n    model(torch.randn(2, 4))\n"
-    script.write_text(TRAINING + own)
+    script.write_text(TRAINING + "\nwith torch.profiler.profile():\n    model(torch.randn(2, 4))\n")
     end = start(options(str(script), script_args=("2",))).wait()
     assert isinstance(end, Failed)
     assert end.message.startswith(
@@ -263,8 +262,7 @@ def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path: Path) -> None:
         out, err = ran.communicate(timeout=300)
     assert ran.returncode == 1
     assert out.startswith("bad.json ")
-    last = err.splitlines()[-1]
-    assert last.startswith(f"tracetui: {script} failed: RuntimeError: ")
+    assert err.splitlines()[-1].startswith(f"tracetui: {script} failed: RuntimeError: ")
     assert err.count("in product") == 1  # the traceback comes once, and without our own frames
     assert "tracetui/capture" not in err
 

@@ -157,8 +157,7 @@ def test_everything_recorded(options: Make, wrapped_python: Callable[[str], str]
     whole = json.loads(gzip.decompress(end.result.trace.read_bytes()))
     assert whole["traceName"] == "8x8x8x8_fp32_cold_eager.json"
     assert {key for key in every if whole.get(key) == 1} == set(every)
-    categories = {e.get("cat") for e in whole["traceEvents"]}
-    assert {"python_function", "cpu_instant_event"} <= categories
+    assert {"python_function", "cpu_instant_event"} <= {e.get("cat") for e in whole["traceEvents"]}
     assert any("Input Dims" in e.get("args", {}) for e in whole["traceEvents"])
     assert [e["name"] for e in whole["traceEvents"] if "ProfilerStep" in e["name"]] == ["ProfilerStep#0"]
 
@@ -184,8 +183,7 @@ def test_an_earlier_capture_stays(options: Make) -> None:
     assert [p.name for p in second.result.files] == [
         "8_fp32_warm_eager-2" + suffix for suffix in (".json", ".txt", ".averages.json", ".meta.json")
     ]
-    before = first.result.trace.read_bytes()
-    assert before != second.result.trace.read_bytes()
+    assert first.result.trace.read_bytes() != second.result.trace.read_bytes()
 
     third = start(options(force=True, gzip=True)).wait()
     assert isinstance(third, Done)

@@ -107,15 +107,13 @@ def test_repair_writes_what_others_can_read(damaged: Path, name: str) -> None:
     result = run(damaged, "--repair", out)
     assert result.exit_code == 1
     assert "242 events written" in result.output
-    unpack = {".gz": gzip.decompress, ".zst": zstd.decompress}.get(out.suffix, bytes)
-    text = unpack(out.read_bytes())
+    text = {".gz": gzip.decompress, ".zst": zstd.decompress}.get(out.suffix, bytes)(out.read_bytes())
     data = json.loads(text)
     original = json.loads(gzip.decompress((DATA / "mlp_eager.json.gz").read_bytes()))
     assert {k: v for k, v in data.items() if k != "traceEvents"} == {
         k: v for k, v in original.items() if k != "traceEvents"
     }
-    kept = [e for e in original["traceEvents"] if e in data["traceEvents"]]
-    assert len(kept) == 241
+    assert len([e for e in original["traceEvents"] if e in data["traceEvents"]]) == 241
     after = load(out)
     assert after.notices == ()
     assert [after.event(i) for i in range(len(after))] == events
@@ -125,8 +123,7 @@ def test_repair_writes_what_others_can_read(damaged: Path, name: str) -> None:
 
 def test_repair_of_standard_input(damaged: Path, tmp_path: Path) -> None:
     out = tmp_path / "clean.json.gz"
-    result = run("-", "--repair", out, given=damaged.read_bytes())
-    assert result.exit_code == 1
+    assert run("-", "--repair", out, given=damaged.read_bytes()).exit_code == 1
     assert run(out).exit_code == 0
 
 

@@ -53,8 +53,7 @@ def test_no_bar_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_write_replaces_what_the_encoding_lacks() -> None:
     raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding="ascii")
-    common.write(stream, "█ 5µs")
+    common.write(io.TextIOWrapper(raw, encoding="ascii"), "█ 5µs")
     assert raw.getvalue() == b"# 5us"
 
 

@@ -207,8 +207,7 @@ def test_a_step_and_the_others() -> None:
     assert found["a"]["steps"] == [2, 3]
     assert found["b"]["steps"] == [4]
     assert found["a"]["name"] == "mlp_eager.json.gz, the other 2 steps"
-    times = [e for e in raw(EAGER, "user_annotation") if e["name"].startswith("ProfilerStep")]
-    assert len(times) == 3
+    assert len([e for e in raw(EAGER, "user_annotation") if e["name"].startswith("ProfilerStep")]) == 3
     only = as_json(EAGER, "--step", "4", "--against", "2")
     assert only["a"]["steps"] == [2]
     assert only["a"]["name"] == "mlp_eager.json.gz, step 2"
@@ -359,8 +358,7 @@ def test_what_is_not_known_is_over_its_limit(tmp_path: Path) -> None:
     from tracetui.compare.model import Metric
     from tracetui.views.limits import Limit, Outcome, failure
 
-    metric = Metric(None, None, True)
-    assert metric.change is None
+    assert Metric(None, None, True).change is None
     told = failure(Outcome(Limit("device", 0.05, True), None, None, 0.0, None, True))
     assert told == "device is not known, so it is not within its limit of +5%"
 
@@ -406,8 +404,7 @@ def test_what_a_capture_says_of_itself_is_kept_unless_it_is_huge(
 def test_a_baseline_takes_the_place_of_the_one_before(state: Path) -> None:
     for path in (EAGER, COMPILED):
         assert run(path, "--baseline", "main", "--save").exit_code == 0
-    files = os.listdir(state / "baselines" / "main")
-    assert len(files) == 3
+    assert len(os.listdir(state / "baselines" / "main")) == 3
     assert run(COMPILED, "--baseline", "main").stdout.startswith("No difference")
 
 

@@ -186,8 +186,7 @@ class Terminal:
 
 def test_a_trace_on_a_real_terminal() -> None:
     terminal = Terminal("open", str(LLAMA), cold=True)
-    shown = terminal.read("Kernels and copies")
-    lines = shown.splitlines()
+    lines = terminal.read("Kernels and copies").splitlines()
     assert "llama_train.json.gz" in lines[0]
     assert "OVERHEAD-BOUND" in lines[1]
     assert "GPU busy 34" in lines[1]

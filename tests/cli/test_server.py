@@ -740,8 +740,7 @@ class Page:
             self.events.append((said["method"], said["params"]))
 
     async def value(self, expression: str) -> Any:
-        found = await self.call("Runtime.evaluate", expression=expression)
-        return found["result"].get("value")
+        return (await self.call("Runtime.evaluate", expression=expression))["result"].get("value")
 
     async def press(self, key: str, code: int) -> None:
         for kind in ("rawKeyDown", "keyUp"):

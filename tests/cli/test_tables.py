@@ -195,8 +195,7 @@ def test_steps_json() -> None:
     steps = loads(run("steps", EAGER, "--json").stdout)
     assert [s["step"] for s in steps["steps"]] == [2, 3, 4]
     for key in ("busy_ns", "idle_ns", "kernels", "launches", "compute_ns"):
-        parts = [s[key] for s in (*steps["steps"], steps["outside"])]
-        assert sum(parts) == steps["whole"][key]
+        assert sum([s[key] for s in (*steps["steps"], steps["outside"])]) == steps["whole"][key]
 
 
 def test_summary_json() -> None:
@@ -449,8 +448,7 @@ def test_color_on_a_terminal_unless_no_color(color: bool) -> None:
         assert child.wait(timeout=60) == 0
     os.close(master)
     assert b"Mixed" in out
-    colors = set(re.findall(rb"\x1b\[([0-9;]*)m", out))
-    assert bool(colors - {b"0", b"1", b"2", b"1;2"}) == color
+    assert bool(set(re.findall(rb"\x1b\[([0-9;]*)m", out)) - {b"0", b"1", b"2", b"1;2"}) == color
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,7 @@ def test_without_a_device(tmp_path: Path):
                     now += 25
             events.append(step(number, begin, 900))
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
-    one = again(found)
+    one = again(compared(tmp_path / "a.json", tmp_path / "b.json"))
     assert one.on == "cpu"
     assert one.change_ns == 120_000
     assert one.text.endswith(

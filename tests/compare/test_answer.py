@@ -48,8 +48,7 @@ def test_what_the_program_does_otherwise_is_no_noise():
 )
 def test_the_part_of_the_machine_in_a_change_that_is_no_more_than_steps_vary(slower: int, said: str):
     step = Metric(10e6, 9e6, True, machine=slower)
-    machine = Explanation("machine", "Other.", slower, "cpu")
-    answer = told(*[machine] * bool(slower), step=step)
+    answer = told(*[Explanation("machine", "Other.", slower, "cpu")] * bool(slower), step=step)
     assert answer == f"A step takes 9.00 ms instead of 10.0 ms (-10%): {said}."
 
 

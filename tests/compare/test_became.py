@@ -132,11 +132,8 @@ def test_a_product_takes_in_what_follows_it_not_what_follows_another(tmp_path):
 
 def test_a_set_alone_is_the_same_only_if_the_same_op_asks_for_it(tmp_path):
     a = program(("f", "a"), ("zero_", MEMSET), ("g", "b"))
-    b = program(("h", "c"), ("zero_", MEMSET), ("i", "d"))
-    found = both(tmp_path, a, b)
-    assert len(found.work.a) == 3
-    other = both(tmp_path, a, program(("h", "c"), ("clear", MEMSET), ("i", "d")))
-    assert len(other.work.a) == 2
+    assert len(both(tmp_path, a, program(("h", "c"), ("zero_", MEMSET), ("i", "d"))).work.a) == 3
+    assert len(both(tmp_path, a, program(("h", "c"), ("clear", MEMSET), ("i", "d"))).work.a) == 2
 
 
 def test_other_kernels_of_one_kind_are_told_once(tmp_path):
@@ -202,8 +199,7 @@ def test_with_hardly_anything_in_common_a_place_says_nothing(tmp_path, many, bec
     """A loop of products, each with what follows it, and one product of a whole batch."""
     loop = [part for k in range(many) for part in (("product", f"m{k}"), ("relu2", f"p{k}"))]
     a = program(loop[0], ("same", "p"), *loop[1:])
-    b = program(("batched", "big"), ("same", "p"))
-    found = both(tmp_path, a, b)
+    found = both(tmp_path, a, program(("batched", "big"), ("same", "p")))
     told = sorted(names(one) for one in found.explanations if one.on == "device")
     assert (any(one and other for one, other in told)) is became
     if not became:

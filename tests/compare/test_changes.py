@@ -116,8 +116,7 @@ def test_a_pass_that_one_side_lacks_is_one_change(tmp_path):
         "aten",
     ]
     # Where both have a backward pass, its parts are told one by one.
-    less = Program(*forward, ("aten::nll", "nll"), backward[0], step)
-    (gone,) = texts(both(tmp_path, a, less))
+    (gone,) = texts(both(tmp_path, a, Program(*forward, ("aten::nll", "nll"), backward[0], step)))
     assert "MmBackward0" in gone
     assert "backward pass" not in gone
 
@@ -181,8 +180,7 @@ def test_a_cast_is_not_a_copy_within_attention(tmp_path):
         ("mm", "gemm"), ("aten::to", ("aten::copy_", cast)), ("old", "fmha_cutlassF_f32_a"), ("add", "plus")
     )
     new = ("new", ("aten::mul", "times"), ("aten::clone", copy), "fmha_cutlassB_f32_b")
-    b = Program(("mm", "gemm"), new, ("add", "plus"))
-    gone, became = sorted(texts(both(tmp_path, a, b)))
+    gone, became = sorted(texts(both(tmp_path, a, Program(("mm", "gemm"), new, ("add", "plus")))))
     assert re.match(r"1 cast per step \(copy .*\) is gone: 10.0 µs", gone)
     assert became.startswith("old became new: 10.0 µs → 30.0 µs")
 
@@ -414,8 +412,7 @@ def test_the_same_ops_are_told_at_once(tmp_path):
     assert became.startswith(
         "aten::batch_norm became aten::group_norm, 2 times: 30.0 µs → 30.0 µs on the GPU"
     )
-    gone = Program(("mm", "gemm"), ("add", "plus"), ("sum", "t"))
-    (only,) = texts(both(tmp_path, a, gone))
+    (only,) = texts(both(tmp_path, a, Program(("mm", "gemm"), ("add", "plus"), ("sum", "t"))))
     assert only.startswith("aten::batch_norm is gone, 2 times: 30.0 µs on the GPU")
 
 
@@ -461,8 +458,7 @@ def test_what_follows_a_pair_belongs_to_it_where_one_of_them_took_it_in(a_adds, 
         for adds in (a_adds, b_adds)
     )
     found = [("kernel", [1], [1])]
-    more = _unpaired(a, b, left, right, found)
-    assert [*found, *more] == after
+    assert [*found, *_unpaired(a, b, left, right, found)] == after
 
 
 def test_copies_in_place_of_others_replaced_them():

@@ -103,8 +103,7 @@ def test_an_op_that_launches_nothing_removed(pair: Pair):
         view = named(events, "aten::_unsafe_view", "cpu_op")[0]
         return [e for e in events if e is not view]
 
-    found = pair("mlp_eager", without)
-    (one,) = found.explanations
+    (one,) = pair("mlp_eager", without).explanations
     assert (one.kind, one.on, one.names_a) == ("calls", "cpu", ("aten::_unsafe_view",))
     assert one.text.startswith("On the CPU, 1 call (aten::_unsafe_view) is gone in step 2: ")
 

@@ -32,8 +32,7 @@ def steps(speed: float = 1, odd: float = 1) -> list[Event]:
 def test_calls_that_changed_by_themselves_are_not_the_machine(tmp_path: Path):
     found = comparison(tmp_path, steps(), steps(1.25, 3))
     assert found.machine.cpu_ratio == pytest.approx(1.25)
-    told = [one for one in found.explanations if one.kind == "slower"]
-    assert len(told) == 10
+    assert len([one for one in found.explanations if one.kind == "slower"]) == 10
     (machine,) = [one for one in found.explanations if one.kind == "machine"]
     assert "took 1.25 times as long on the CPU (+275 µs with the time between them)" in machine.text
     assert sum(one.change_ns for one in found.explanations) == pytest.approx(
@@ -103,8 +102,7 @@ def test_programs_that_are_mostly_different_say_nothing_of_the_machine(tmp_path:
 def test_what_was_recorded_may_slow_single_calls(tmp_path: Path, stacks: int):
     """A sixth of the calls takes half as long again, the rest as long as before."""
     for name, factor, more in (("a", 1.0, {}), ("b", 1.5, {"with_stack": stacks})):
-        events = steps(odd=factor)
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events, **more}))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": steps(odd=factor), **more}))
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     machine = [one.text for one in found.explanations if one.kind == "machine"]
     assert [": the machine or what was recorded, not the program." in text for text in machine] == [
@@ -193,8 +191,7 @@ USUAL, LONGER = [(900, 730), (1320, 1130), (1310, 1120)], [(910, 600), (2390, 11
 
 
 def test_a_few_calls_that_took_longer_are_told_but_are_not_the_machine(tmp_path: Path):
-    found = comparison(tmp_path, few(USUAL), few(LONGER, compiled=True))
-    first = found.explanations[0]
+    first = comparison(tmp_path, few(USUAL), few(LONGER, compiled=True)).explanations[0]
     assert first.kind == "slower"
     assert first.text == (
         "The same 2 calls per step took 3.48 ms instead of 2.43 ms on the CPU, most of it in aten::mm. "
@@ -341,6 +338,5 @@ def test_calls_whose_children_overlap_say_nothing_of_the_machine(tmp_path: Path)
             events += [cpu("aten::mm", begin, 90, **{"Input Dims": [[8]]})]
             events += [cpu("cudaFree", begin + at, length, "cuda_runtime") for at in (1, 15)]
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
-    assert found.machine.cpu_ratio is None
+    assert compared(tmp_path / "a.json", tmp_path / "b.json").machine.cpu_ratio is None
     assert compared(tmp_path / "b.json", tmp_path / "a.json").machine.cpu_ratio is None

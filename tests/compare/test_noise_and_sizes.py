@@ -105,8 +105,7 @@ def test_places_are_of_the_longest_of_what_takes_most_time(tmp_path):
     trace = trace_of(tmp_path, *(cpu(name, 10 * n, 5) for n, name in enumerate(names)))
     at, place = np.arange(6), np.array([0, 0, 0, 1, 1, 3])
     # f takes 7 in all, g 6, h 5: in place 0 the longer f, in 3 the only one, in 2 nothing is.
-    time = np.array([2, 5, 3, 2, 1, 5])
-    assert telling(trace, at, place, time, 4).tolist() == [2, 3, -1, 5]
+    assert telling(trace, at, place, np.array([2, 5, 3, 2, 1, 5]), 4).tolist() == [2, 3, -1, 5]
     # Of equal ones the first.
     assert telling(trace, at, np.zeros(6, int), np.ones(6, int), 1).tolist() == [0]
     assert telling(trace, at[:0], at[:0], at[:0], 2).tolist() == [-1, -1]
@@ -237,8 +236,7 @@ def test_what_has_another_size(tmp_path):
         for n, these in enumerate((a, b)):
             (tmp_path / str(n)).mkdir(exist_ok=True)
             sides.append(trace_of(tmp_path / str(n), *one(**these)))
-        at = [np.array([2 if device else 0]) for _ in sides]
-        return bool(resized(*sides, *at, device)[0])
+        return bool(resized(*sides, *[np.array([2 if device else 0]) for _ in sides], device)[0])
 
     two: list[Trace] = []
     grid, dims = {"grid": [4, 1, 1]}, {"dims": [[4, 4]]}
@@ -302,8 +300,7 @@ def test_names_that_took_longer_than_the_rest():
     assert (one.name, one.of, one.a.tolist(), one.b.tolist()) == (7, 10, [*range(70, 80)], [*range(70, 80)])
     assert one.change == pytest.approx(0.8 * before[70:80].sum(), rel=0.02)
     # One that took half as long; of it no more is told than it changed.
-    quick = np.where(name == 7, before // 2, after)
-    (one,) = slower(name, before, quick, at, at, total)
+    (one,) = slower(name, before, np.where(name == 7, before // 2, after), at, at, total)
     assert one.change == pytest.approx(-0.5 * before[70:80].sum(), rel=0.02)
     # In a round that takes a hundred times as long, that is nothing.
     assert slower(name, before, late, at, at, 100 * total) == []

@@ -112,8 +112,7 @@ def test_what_is_cut_off_is_not_gone(tmp_path: Path, letter: str):
 
 
 def test_a_trace_of_something_else_is_not_the_same_program(tmp_path: Path):
-    other = [cpu("draw", 10.0 * n, 5, "") for n in range(9)]
-    found = comparison(tmp_path, other, loop(0))
+    found = comparison(tmp_path, [cpu("draw", 10.0 * n, 5, "") for n in range(9)], loop(0))
     assert found.explanations == ()
     assert not found.same_program
     assert found.notes[-1] == "A has no events of PyTorch's profiler: there is nothing to compare"

@@ -71,8 +71,7 @@ def threads(first: int, second: int) -> list[Event]:
     for n, event in enumerate([e for e in found if e["cat"] == "user_annotation"]):
         for thread, names in ((first, "abcde"), (second, "xyz")):
             for k, name in enumerate(names):
-                op = cpu(f"aten::{name}", event["ts"] + 10 * k + 1, 8)
-                found.append(op | {"tid": thread})
+                found.append(cpu(f"aten::{name}", event["ts"] + 10 * k + 1, 8) | {"tid": thread})
                 number = 1000 + 100 * n + 10 * k + (thread == first)
                 found.append(launch(event["ts"] + 10 * k + 2, number, 2) | {"tid": thread})
                 found.append(kernel(event["ts"] + 10 * k + 5, 4, number, thread, name=f"of_{name}"))

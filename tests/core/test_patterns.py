@@ -15,8 +15,7 @@ from tracetui.formats.chrome_json import recover_text, repair_event
 
 def test_it_is_compiled_on_first_use() -> None:
     late, wrong = pattern(r"(a+)(b)?", re.IGNORECASE), pattern("(")
-    found = late.match("xAAb", 1)
-    assert found.groups() == ("AA", "b")
+    assert late.match("xAAb", 1).groups() == ("AA", "b")
     assert late.sub("-", "aabAc") == "--c"
     assert late.pattern == "(a+)(b)?"
     assert pattern(b"a").search(b"ba") is not None

@@ -75,8 +75,7 @@ def test_a_number_out_of_range_in_the_header_or_in_args_is_none(tmp_path: Path) 
 def test_braces_before_a_cut_event_are_noted_however_the_text_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     event = '{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}'
-    broken = event.replace('"pid": 1', '"pid": ,1')
-    events = ",\n".join([event] * 9 + [broken] + [event] * 40)
+    events = ",\n".join([event] * 9 + [event.replace('"pid": 1', '"pid": ,1')] + [event] * 40)
     path.write_text(f'{{"traceEvents": [{events},\n}},\n{{"ph": "X')
     assert not differences(path)
     kinds = {notice.kind: notice.count for notice in made(path, "at once")["notices"]}

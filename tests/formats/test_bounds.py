@@ -331,8 +331,7 @@ def test_several_objects_one_after_another(
 ) -> None:
     """Triton's Proton writes one a line, for each stream."""
     some = [json.dumps([event(ts=i) for i in range(n, n + 3)]) for n in (0, 3, 6)]
-    text = "\n".join(f'{{{header}"traceEvents": {events}{end}}}' for events in some)
-    trace = trace_of(text.encode())
+    trace = trace_of("\n".join(f'{{{header}"traceEvents": {events}{end}}}' for events in some).encode())
     assert trace.start.tolist() == [i * 1000 for i in range(9)]
     assert kinds(trace) == {"second_array": 2}
     assert [trace.event(i)["ts"] for i in range(9)] == list(range(9))

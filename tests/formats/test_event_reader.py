@@ -51,8 +51,7 @@ def test_an_overwritten_or_cut_file_gives_nothing(path: Path) -> None:
 
 
 def test_sources_that_do_not_exist(path: Path) -> None:
-    trace = load(path)
-    assert trace.reader.read([-1, 1 << 60, (1 << 28) - 1]) == [{}, {}, {}]
+    assert load(path).reader.read([-1, 1 << 60, (1 << 28) - 1]) == [{}, {}, {}]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +70,7 @@ def test_kept_places_lie_within_the_file(path: Path, offset: int, length: int, f
     """Of ten bytes."""
     source = open_source(str(path))
     with source.file:
-        sound = Chunk(0, 10)
-        text = FileReader(source, [sound, Chunk(offset, length)], {}).pack()
+        text = FileReader(source, [Chunk(0, 10), Chunk(offset, length)], {}).pack()
         if fits:
             assert FileReader.unpack(source, text, 10).pack() == text
         else:

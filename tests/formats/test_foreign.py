@@ -205,8 +205,7 @@ def test_only_certain_bytes_are_refused_unread() -> None:
 def test_packets_of_any_length_are_known() -> None:
     """Their lengths take one byte up to 127, two up to 16,383, three above."""
     for size in (1, 100, 127, 128, 300, 20_000):
-        packets = field(1, field(10, 1) + field(11, b"x" * size)) * 3
-        assert sniff(packets, ""), size
+        assert sniff(field(1, field(10, 1) + field(11, b"x" * size)) * 3, ""), size
 
 
 def test_packets_with_numbers_of_fixed_size_are_known() -> None:

@@ -271,8 +271,7 @@ def test_mutants(
         with meter.measure(f"sound file {i}") as cost:
             load(path) if size is None else load_in(path, size)
         sound.append(cost)
-    first = shard * 2 + (size is not None)
-    for number in range(first, mutants, SHARDS):
+    for number in range(shard * 2 + (size is not None), mutants, SHARDS):
         rng = random.Random(SEED * 1_000_003 + number)
         which = rng.randrange(len(texts) // 2) + len(texts) // 2 * (number // SHARDS % 3 == 0)
         pieces = mutate(texts[which], lines[which], rng)
@@ -283,8 +282,7 @@ def test_mutants(
         path.write_bytes(gzip.compress(mutant, 1) if zipped else mutant)
         slices, phases = whole_events(events[which], pieces)
         if BY_HAND or number // SHARDS % 8 == 0:
-            ways = ("at once", "by two workers", other)
-            found = differences(path, ways)
+            found = differences(path, ("at once", "by two workers", other))
             assert not found, f"mutant {number} is not read alike: {found}"
         try:
             with meter.measure(f"mutant {number}", sound[which]) as cost:

@@ -297,8 +297,7 @@ def test_what_is_wrong_is_one_line_or_a_notice(tmp_path: Path) -> None:
     b.event(5, packets.BEGIN, 1, name_iid=7)
     b.event(6, packets.END, 1)
     b.event(7, packets.END, 1)
-    packet = b.packet(None)
-    packet.track_event.type = packets.INSTANT
+    b.packet(None).track_event.type = packets.INSTANT
     for name in ("x", "y"):
         b.packet().interned_data.event_names.add(iid=1, name=name)
     assert kinds(packets.tracks().replace(b"inner", b"in\xffer")) == {"bad_utf8": 1}

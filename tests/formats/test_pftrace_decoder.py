@@ -186,8 +186,7 @@ def test_any_bytes_are_a_trace_or_an_error_of_one_line(name: str, tmp_path: Path
             if not str(error).isprintable():
                 pytest.fail(f"{name} {number}: {error!r}")
             continue
-        events = trace.reader.read(trace.source.tolist())
-        assert len(events) == len(trace), (name, number)
+        assert len(trace.reader.read(trace.source.tolist())) == len(trace), (name, number)
         assert time.process_time() - begun < LONGEST, (name, number)
 
 
@@ -196,8 +195,7 @@ def test_a_chunk_of_any_size_gives_the_same(tmp_path: Path) -> None:
     path.write_bytes(TEXTS["pm"]())
     wanted = load(path)
     for size in (1, 50, 1000, 7777):
-        source = open_source(path)
-        contents = read(source, lambda done, total: None, size=size)
+        contents = read(open_source(path), lambda done, total: None, size=size)
         assert len(contents.store.slices) == len(wanted)
         names = list(contents.store.tables.names)
         assert set(wanted.names) - set(names) <= {"Memset (Device)"}  # named when the trace is built

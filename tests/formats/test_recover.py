@@ -72,8 +72,7 @@ def test_what_is_sound_is_found_between_any_junk(
         text += piece + (b", " if n < 59 else b"") + junk
     path = tmp_path / "t.json"
     path.write_bytes(text + b"]}")
-    found = [load_in(path, size) for size in (50, 333, 1 << 18)]
-    for trace in found:
+    for trace in [load_in(path, size) for size in (50, 333, 1 << 18)]:
         assert sorted(trace.name_of(i) for i in range(len(trace))) == sorted(f"e{i}" for i in range(60))
         assert all(notice.level != "lost" or notice.kind == "not_an_event" for notice in trace.notices)
         assert [trace.event(i)["name"] for i in range(60)] == [trace.name_of(i) for i in range(60)]

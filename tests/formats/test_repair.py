@@ -75,8 +75,7 @@ def test_what_is_mended(case: str, layout: str, trace_of: Callable[..., Trace]) 
 
 
 def test_a_path_with_backslashes_keeps_its_letters(trace_of: Callable[..., Trace]) -> None:
-    trace = trace_of(file_with(broken_event(rb'"C:\data\queue\x.py"')))
-    assert r"C:\data\queue\x.py" in trace.names
+    assert r"C:\data\queue\x.py" in trace_of(file_with(broken_event(rb'"C:\data\queue\x.py"'))).names
 
 
 DROPPED = {
@@ -363,5 +362,4 @@ def test_a_long_duration_keeps_its_last_digit(
     text = b'[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 9007199254740.993}]'
     for library in (intake.LIBRARY, None):
         monkeypatch.setattr(intake, "LIBRARY", library)
-        trace = trace_of(text)
-        assert trace.duration.tolist() == [9_007_199_254_740_993]
+        assert trace_of(text).duration.tolist() == [9_007_199_254_740_993]

@@ -77,8 +77,7 @@ LAYOUTS = {
 def test_what_stands_between_two_events(layout: str) -> None:
     between, expected, comma, brace = LAYOUTS[layout]
     if expected is None:
-        text = "\n},\n{".join('"a": 1' for _ in range(3))
-        found = learn_separator(b'{"a": 1' + text[6:].encode())
+        found = learn_separator(b'{"a": 1' + "\n},\n{".join('"a": 1' for _ in range(3))[6:].encode())
         assert found == (b"\n},\n{", 2, 4)  # with its line break, it needs no key
         return
     found = learn_separator(between.join(map(json.dumps, EVENTS)).encode())
@@ -91,8 +90,7 @@ def test_what_stands_between_two_events(layout: str) -> None:
 def test_a_border_that_is_nested_or_in_a_text_teaches_nothing() -> None:
     assert learn_separator(b'{"a":[{"b":1},{"b":2}],"c":"},{"}') is None
     assert learn_separator(b'1, 2, {"a":1}') is None
-    found = learn_separator(b'{"a":[{"b":1},{"b":2}]} , {"c":1}')
-    assert found == (b'} , {"c"', 2, 4)
+    assert learn_separator(b'{"a":[{"b":1},{"b":2}]} , {"c":1}') == (b'} , {"c"', 2, 4)
     # The second border does, where the first is odd.
     assert learn_separator(b'1,{"a":1},{"a":2}') == (b'},{"a"', 1, 2)
 

@@ -117,8 +117,7 @@ def test_most_chunks_are_not_declined() -> None:
     text = gzip.decompress((ROOT / "sample_traces" / "mlp_eager.json.gz").read_bytes())
     begin = text.index(b"[", text.index(b'"traceEvents"'))
     events = json.loads(text[begin : text.rindex(b"]") + 1])
-    found = Scanner(Tables()).scan(text[begin : text.rindex(b"]") + 1], 0)
-    assert len(found.heads) == len(events)
+    assert len(Scanner(Tables()).scan(text[begin : text.rindex(b"]") + 1], 0).heads) == len(events)
 
 
 @pytest.mark.parametrize("size", [1 << 18, 2000], ids=["ordinary chunks", "small chunks"])
@@ -260,8 +259,7 @@ def test_events_that_no_tool_wrote(seed: int, both: Both, tmp_path: Path) -> Non
     read = declined = 0
     for number in range(max(40, MUTANTS // 8)):
         events = [an_event(rng) for _ in range(rng.randrange(1, 30))]
-        text = "[" + rng.choice((",", ",\n", " ,\n  ")).join(events) + "]"
-        path.write_text(text, encoding="utf-8")
+        path.write_text("[" + rng.choice((",", ",\n", " ,\n  ")).join(events) + "]", encoding="utf-8")
         wrong = differing(*both(path, rng.choice((1 << 18, 700))))
         assert not wrong, f"text {number}: {wrong}"
         scanner = Scanner(Tables())
@@ -277,8 +275,7 @@ def test_text_that_ends_anywhere(at: int) -> None:
     args = b'{"correlation": 5, "x": [1, {"y": null}]}'
     text = b'[{"ph": "X", "name": "a\\n", "ts": 1.5, "pid": 1, "args": ' + args + b', "id": "q"}]'
     cut = text[:at]
-    found = Scanner(Tables()).scan(cut, 0)
-    assert (found is not None) == (at >= len(text))
+    assert (Scanner(Tables()).scan(cut, 0) is not None) == (at >= len(text))
 
 
 def test_a_chunk_that_is_declined_leaves_nothing() -> None:

@@ -19,8 +19,7 @@ def test_counts_of_phases_over_many_heads(
     trace_of: Callable[..., Trace], event: Callable[..., Event]
 ) -> None:
     """More heads than room was made for at first, new ones in every chunk."""
-    events = [event(ts=i, tid=i % 400, cat=f"c{i % 7}", ph="XBEi"[i % 4]) for i in range(3000)]
-    trace = trace_of(events)
+    trace = trace_of([event(ts=i, tid=i % 400, cat=f"c{i % 7}", ph="XBEi"[i % 4]) for i in range(3000)])
     assert trace.phases == {"X": 750, "B": 750, "E": 750, "i": 750}
     store = Store()
     rng, expected = random.Random(1), dict[int, int]()

@@ -44,8 +44,7 @@ def test_the_place_where_one_rounding_is_not_enough() -> None:
     # Times 1000 in one go, about every second odd value between 2**42 and 2**52 / 1000 rounds to its
     # neighbor.
     values = range(4_400_000_000_000_001, 4_400_000_000_001_001)
-    floats = np.array([float(Decimal(n) / 1000) for n in values])
-    assert from_floats(floats).tolist() == list(values)
+    assert from_floats(np.array([float(Decimal(n) / 1000) for n in values])).tolist() == list(values)
 
 
 def test_floats_out_of_range() -> None:
@@ -63,8 +62,7 @@ def test_durations_that_floats_would_round_are_read_as_text(sign: int) -> None:
 
 def test_integers_in_microseconds_and_in_nanoseconds() -> None:
     starts = np.array([1_606_910_596_297_023, 1_714_000_000_000_000_123, 0, NO_TIME])
-    durations = np.array([13_000, 5_000_000, 7_000, NO_TIME])
-    start, duration = from_integers(starts, durations)
+    start, duration = from_integers(starts, np.array([13_000, 5_000_000, 7_000, NO_TIME]))
     assert start.tolist() == [1_606_910_596_297_023_000, 1_714_000_000_000_000_123, 0, NO_TIME]
     # Where the start counts nanoseconds, so does the duration.
     assert duration.tolist() == [13_000, 5_000, 7_000, NO_TIME]
@@ -137,8 +135,7 @@ def test_durations_beside_nanoseconds_are_nanoseconds_too(ts: str, tmp_path: Pat
     head = '"ph":"X","cat":"cpu_op","pid":1,"tid":1'
     events = [f'{{{head},"name":"a","ts":{ts},"dur":4500}}', f'{{{head},"name":"b","ts":{ts},"dur":"70000"}}']
     (tmp_path / "t.json").write_text(f'{{"traceEvents":[{",".join(events)}]}}')
-    trace = load(tmp_path / "t.json")
-    assert sorted(trace.duration.tolist()) == [4500, 70000]
+    assert sorted(load(tmp_path / "t.json").duration.tolist()) == [4500, 70000]
 
 
 NEIGHBORS = {
@@ -176,8 +173,7 @@ def test_a_time_is_the_same_beside_any_others(neighbor: str) -> None:
     starts = [(ts, dur) for ts in TIMES for dur in ("1", "1.5")]
     for ts, dur in starts + [(ts, dur) for dur in TIMES for ts in ("1", "1606910596288053", "9" * 18)]:
         event = f'{{"ph":"X","ts":{ts},"dur":{dur}}}'
-        reader = Reader(Intake())
-        found = reader._rows(f"[{event}{NEIGHBORS[neighbor]}]".encode())
+        found = Reader(Intake())._rows(f"[{event}{NEIGHBORS[neighbor]}]".encode())
         if found is not None:  # else they are read one by one
             alone = rows.patient_rows([event.encode()], Tables())
             at = (int(found.start[0]), int(found.duration[0]), 0 in found.wrong)

@@ -60,8 +60,7 @@ def test_text_that_is_nearly_a_number(tmp_path: Path, text: str) -> None:
 
 
 def test_the_end_of_the_events_is_found_behind_brackets_that_do_not_fit() -> None:
-    inner = b'{"args": {"a": [1], "b": [2]}}'
-    text = inner + b'], "last": 1} ], "x" ]}'
+    text = b'{"args": {"a": [1], "b": [2]}}' + b'], "last": 1} ], "x" ]}'
     assert find_close(text, 0, False) == len(text) - 2
     assert find_close(b'], "a", ' * 3 + b"]}", 0, False) == 3 * 8
     assert find_close(b'], "a", ' * 3 + b"]}", 0, True) == -1

@@ -87,6 +87,5 @@ def told(table: Table) -> str:
 )
 def test_tables_of_the_screen(trace: str, tmp_path: Path, golden: Callable[[str, str, str], None]) -> None:
     makers = {"made": made, "made, of the CPU": of_the_cpu}
-    results = makers[trace](tmp_path) if trace in makers else sample(trace)
-    for name, table in tables(results).items():
+    for name, table in tables(makers[trace](tmp_path) if trace in makers else sample(trace)).items():
         golden("screens", f"{name} of {trace}", told(table))

@@ -92,8 +92,7 @@ async def visit(kinds: tuple[str, ...], path: Path) -> None:
         named = [i for i in range(len(trace)) if all(text in trace.name_of(i) for text in texts)]
         assert named
         for lane in np.unique(trace.lane[named]).tolist():
-            event = next(i for i in named if int(trace.lane[i]) == lane)
-            screen.walk.select(event)
+            screen.walk.select(next(i for i in named if int(trace.lane[i]) == lane))
             await press(f"lane {lane}", "f", "f")
             for _ in range(3):
                 above = seen.get("details")

@@ -96,8 +96,7 @@ def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
     elif words.startswith("of the self time of all ops"):
         yield own_time_of(results)[slices_of(results, Kind.CPU_OP, lambda name: True)].sum()
     elif words == "of the busy time" or words.endswith("'s busy time"):
-        every = np.isin(trace.kind, DEVICE_WORK) & ~trace.implausible
-        yield _busy(results, np.flatnonzero(every))
+        yield _busy(results, np.flatnonzero(np.isin(trace.kind, DEVICE_WORK) & ~trace.implausible))
     elif words == "of their time":
         talks = np.array([i for i in work.tolist() if "nccl" in trace.name_of(i)], dtype=np.int64)
         for gaps in gaps_of(results).devices:

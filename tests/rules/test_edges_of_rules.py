@@ -88,8 +88,7 @@ def test_ddp_copies_that_matter_are_told(
 
 
 def test_numbers_of_unaligned_products(tmp_path: Path) -> None:
-    trace = trace_of(tmp_path, *products(UNALIGNED, 300))
-    finding = found(trace, "unaligned_products")
+    finding = found(trace_of(tmp_path, *products(UNALIGNED, 300)), "unaligned_products")
     assert finding is not None
     whole = sum(float(e["dur"]) for e in products(UNALIGNED, 300) if e["cat"] == "kernel")
     assert finding.numbers == {"share": 300 / whole, "device_ns": 300_000, "kernels": 1}
@@ -195,8 +194,7 @@ def test_a_call_that_launches_nothing(tmp_path: Path) -> None:
 
     def what(name: str, *more: Event) -> list[str]:
         trace = trace_of(tmp_path, cpu(name, 0, 20), *more)
-        at = next(i for i in range(len(trace)) if trace.name_of(i) == name)
-        return list(explain(trace, at).what)
+        return list(explain(trace, next(i for i in range(len(trace)) if trace.name_of(i) == name)).what)
 
     assert told in what("aten::item", *work)
     assert not any("CPU time only" in text for text in what("aten::empty", *work))
@@ -362,8 +360,7 @@ def test_the_op_that_the_profiler_interrupts_may_be_the_first_of_all(tmp_path: P
     op, flush = (next(i for i in range(len(trace)) if trace.name_of(i) == name) for name in
                  ("aten::mm", "Buffer Flush"))  # fmt: skip
     assert op == 0
-    told = _what_it_interrupts(Part(trace), np.array([flush]), 0, 100_000)
-    assert told[:2] == (flush, "aten::mm")
+    assert _what_it_interrupts(Part(trace), np.array([flush]), 0, 100_000)[:2] == (flush, "aten::mm")
 
 
 @pytest.mark.parametrize(("wait", "fires"), [(50, True), (49.999, False)])

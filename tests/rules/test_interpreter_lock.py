@@ -53,5 +53,4 @@ def test_few_turns_of_a_long_recording_are_no_matter(tmp_path: Path) -> None:
 
 def test_the_thread_that_waits_most_is_told(tmp_path: Path) -> None:
     other = [cpu(f"node{n}", 30.0 * n, 20) | {"tid": 10} for n in range(500)]
-    finding = found(trace_of(tmp_path, *loop(5.05), *other), "interpreter_lock")
-    assert finding.numbers["stretches"] == 20
+    assert found(trace_of(tmp_path, *loop(5.05), *other), "interpreter_lock").numbers["stretches"] == 20

@@ -294,8 +294,7 @@ def test_blocking_calls(tmp_path: Path, wait: float, severity: str) -> None:
 
 
 def test_blocking_calls_cost_little_where_the_device_stays_busy(tmp_path: Path) -> None:
-    finding = found(trace_of(tmp_path, *item(300, busy=1580)), "blocking_calls")
-    assert finding.severity == "info"
+    assert found(trace_of(tmp_path, *item(300, busy=1580)), "blocking_calls").severity == "info"
 
 
 def test_a_wait_outside_of_ops_is_no_blocking_op(tmp_path: Path) -> None:
@@ -418,8 +417,7 @@ def test_unaligned_products_within_attention_are_advised_once(
     # One outside of it is told by itself.
     more = [cpu("aten::mm", at + rest - 8, 10), *run(at + rest, 800, 10, UNALIGNED)]
     trace = trace_of(tmp_path, *events, cpu("aten::mm", at - 8, 10), *run(at, rest, 9, GEMM), *more)
-    finding = found(trace, "unaligned_products")
-    assert finding.numbers["kernels"] == (1 if of_attention else 3)
+    assert found(trace, "unaligned_products").numbers["kernels"] == (1 if of_attention else 3)
 
 
 @pytest.mark.parametrize(("length", "fires"), [(49, False), (51, True)])
@@ -485,8 +483,7 @@ def test_a_kernel_that_only_waits_needs_no_more_blocks(tmp_path: Path) -> None:
     name = "at::cuda::(anonymous namespace)::spin_kernel(long)"
     trace = trace_of(tmp_path, *gridded(1, 10, 900, [1], name), *gridded(2, 910, 50, [500], ADD), **SMS)
     assert found(trace, "small_grids") is None
-    finding = found(trace, "hotspot")
-    assert finding.claims["why"] == "spins"
+    assert found(trace, "hotspot").claims["why"] == "spins"
 
 
 @pytest.mark.parametrize(("ops", "own"), [(True, False), (False, True)])
@@ -564,8 +561,7 @@ def test_faster_kernels_are_of_little_use_where_the_cpu_sets_the_pace(
 ) -> None:
     events = [step(n, 1000 * n, 1000) for n in (0, 1)]
     events += [e for n in (0, 1) for e in run(1000 * n + 990 - length, length, n + 1, FP32)]
-    finding = found(trace_of(tmp_path, *events), "fp32_products")
-    assert finding.severity == severity
+    assert found(trace_of(tmp_path, *events), "fp32_products").severity == severity
 
 
 @pytest.mark.parametrize(("pause", "fires"), [(0.2, False), (1, True)])
@@ -817,8 +813,7 @@ def test_a_wide_first_step_is_compared_with_the_others(
 ) -> None:
     events = [step(n, 1000 * n, width) for n, width in enumerate(widths)]
     work = [event for n in range(len(widths)) for event in run(1000 * n + 10, 5, n + 1)]
-    finding = found(trace_of(tmp_path, *events, *work), "wide_first_step")
-    assert told in finding.text
+    assert told in found(trace_of(tmp_path, *events, *work), "wide_first_step").text
 
 
 def test_compiling_is_no_cold_start(tmp_path: Path) -> None:
@@ -878,8 +873,7 @@ def test_attention_by_math_kernels(tmp_path: Path) -> None:
 
 
 def test_what_is_no_attention(tmp_path: Path) -> None:
-    router = attention(100, 1, "aten::mm")
-    assert found(trace_of(tmp_path, *router), "unfused_attention") is None
+    assert found(trace_of(tmp_path, *attention(100, 1, "aten::mm")), "unfused_attention") is None
     fused = [cpu("aten::bmm", 92, 10), *run(100, 100, 1, GEMM), *run(200, 100, 2, FLASH)]
     fused += [cpu("aten::bmm", 292, 10), *run(300, 100, 3, GEMM)]
     assert found(trace_of(tmp_path, *fused), "unfused_attention") is None
@@ -991,21 +985,18 @@ def ddp(buffers: float, gradients: float, forward: str = "DistributedDataParalle
     ],
 )
 def test_what_ddp_copies(tmp_path: Path, buffers: float, gradients: float, severity: str, said: str) -> None:
-    trace = trace_of(tmp_path, *ddp(buffers, gradients))
-    finding = found(trace, "ddp_copies")
+    finding = found(trace_of(tmp_path, *ddp(buffers, gradients)), "ddp_copies")
     assert (finding.severity if finding else "") == severity
     if finding:
         assert finding.numbers["cpu_ns"] == (buffers + gradients) * 1000
         assert (finding.claims["buffers_ns"].ns > 0) is ("buffers" in said)
         assert (finding.claims["gradients_ns"].ns > 0) is ("gradients" in said)
     # The flat tensors of others are none of DDP's.
-    other = found(trace_of(tmp_path, *ddp(buffers, 0, "forward")), "ddp_copies")
-    assert other is None
+    assert found(trace_of(tmp_path, *ddp(buffers, 0, "forward")), "ddp_copies") is None
 
 
 def test_what_ddp_copies_costs_nothing_where_the_gpu_is_busy(tmp_path: Path) -> None:
-    events = [*ddp(60, 60), *run(6, 990, 3, stream=9)]
-    assert found(trace_of(tmp_path, *events), "ddp_copies") is None
+    assert found(trace_of(tmp_path, *[*ddp(60, 60), *run(6, 990, 3, stream=9)]), "ddp_copies") is None
 
 
 def test_a_captured_graph(tmp_path: Path) -> None:
@@ -1112,8 +1103,7 @@ def test_slow_copies_are_those_of_pinned_memory_and_the_host(tmp_path: Path) -> 
         memcpy(4000, 600, 4, "DtoD (Device -> Device)"),
     ]
     events = [launch(95, 1, name="cudaMemcpyAsync"), memcpy(100, 1000, 1), *others, *run(5200, 500, 2)]
-    finding = found(trace_of(tmp_path, *events, **A10), "slow_copies")
-    assert finding.numbers["copy_ns"] == 1_000_000
+    assert found(trace_of(tmp_path, *events, **A10), "slow_copies").numbers["copy_ns"] == 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -1152,8 +1142,7 @@ def test_what_stands_first(tmp_path: Path) -> None:
 
 
 def test_evidence_is_listed_by_short_names(tmp_path: Path) -> None:
-    trace = trace_of(tmp_path, *products(UNALIGNED, 300))
-    text = plain_text(findings_lines(Part(trace), 100))
+    text = plain_text(findings_lines(Part(trace_of(tmp_path, *products(UNALIGNED, 300))), 100))
     assert "  > gemm bf16 256x128 tn at 5.000 µs, 300 µs" in text
     assert "cutlass" not in text
 
@@ -1220,8 +1209,7 @@ def test_a_single_long_gap_is_told_and_what_it_is_in(tmp_path: Path) -> None:
     alone = "Step 1 alone has 9.30 ms of it: it takes 10.0 ms, the median step 1.00 ms."
     assert finding.text.endswith(f"{within} {alone}")
     assert told(1) is None
-    without = told(9000, steps=False)
-    assert without.text.endswith(f"{within} One gap alone takes 9.18 ms.")
+    assert told(9000, steps=False).text.endswith(f"{within} One gap alone takes 9.18 ms.")
     compiled = told(9000, name="bytecode_tracing (dynamo_timed)")
     assert compiled.text.endswith(f"For 9.00 ms of it, torch.compile was compiling. {alone}")
     assert "compiling" in f"{compiled.claims['advice']}"
@@ -1270,8 +1258,7 @@ def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path: Path) 
         at = 1000 * n
         events += [step(n, at, 1000), *run(at + 10, 400, n + 1), cpu("aten::item", at + 20, 395)]
         events.append(cpu("cudaStreamSynchronize", at + 25, 387, "cuda_runtime"))
-    trace = trace_of(tmp_path, *events)
-    finding = found(trace, "overhead_bound")
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert (finding.claims["pace"], finding.claims["waited_ns"]) == ("turns", Time(770_000))
     # One wait at the end is no turn.
     once = [*run(10, 10, 1), *run(600, 200, 2), cpu("cudaDeviceSynchronize", 602, 199, "cuda_runtime")]
@@ -1331,8 +1318,7 @@ def test_what_can_hide_copies(tmp_path: Path) -> None:
             launch(95, 1, name="cudaMemcpyAsync"),
             memcpy(100, length, 1, f"HtoD ({memory} -> Device)", stream),
         ]
-        finding = found(trace_of(tmp_path, *copy, *run(110 + length, compute, 2)), "exposed_copies")
-        return finding.advice
+        return found(trace_of(tmp_path, *copy, *run(110 + length, compute, 2)), "exposed_copies").advice
 
     assert advice(500, compute=49, stream=14).startswith("Copy less")
     assert advice(500, compute=51, stream=14).startswith("Start each copy a batch ahead")
@@ -1357,8 +1343,7 @@ def test_steps_that_are_found_have_no_schedule(tmp_path: Path) -> None:
         events = [e for n in range(5) for e in run(10_000 + 100 * n, 5, n + 2)]
         first = cpu(name.format(0), 0, 9_000, "user_annotation")
         later = [cpu(name.format(n + 1), 9_990 + 100 * n, 90, "user_annotation") for n in range(5)]
-        finding = found(trace_of(tmp_path, first, *run(100, 5, 1), *later, *events), "cold_start")
-        return finding.text
+        return found(trace_of(tmp_path, first, *run(100, 5, 1), *later, *events), "cold_start").text
 
     assert "the profiler had no warm-up" in cold("ProfilerStep#{}")
     assert "schedule" not in cold("iteration {}")
@@ -1398,8 +1383,7 @@ def test_the_time_between_kernels_is_no_idle_finding(tmp_path: Path) -> None:
 
 
 def test_where_ranks_wait_for_each_other_the_cpu_is_not_all(tmp_path: Path) -> None:
-    alone = [*run(10, 100, 1), *run(600, 100, 2)]
-    finding = found(trace_of(tmp_path, *alone), "overhead_bound")
+    finding = found(trace_of(tmp_path, *[*run(10, 100, 1), *run(600, 100, 2)]), "overhead_bound")
     assert finding.claims["pace"] == "the CPU's"
     talking = [*run(10, 100, 1), *run(600, 150, 2, name=NCCL)]
     finding = found(trace_of(tmp_path, *talking), "overhead_bound")
@@ -1482,8 +1466,7 @@ def test_work_in_flight_at_start(tmp_path: Path, length: float, own: float, fire
 def test_work_without_a_launch_later_on_is_not_of_before_the_recording(tmp_path: Path) -> None:
     # One kernel of a graph whose node has no correlation, after the stream's first launch.
     late = [launch(5, 1), kernel(10, 10, 1), kernel(20, 90, 900)]
-    trace = trace_of(tmp_path, cpu("aten::mm", 0, 20), *late)
-    assert not found(trace, "work_in_flight_at_start")
+    assert not found(trace_of(tmp_path, cpu("aten::mm", 0, 20), *late), "work_in_flight_at_start")
     # Nor does anything say so where no launch was recorded at all.
     assert not found(trace_of(tmp_path, kernel(10, 10, 1), kernel(20, 90, 2)), "work_in_flight_at_start")
 
@@ -1545,8 +1528,7 @@ def test_tensor_loops(tmp_path: Path, op: str, count: int, instead: str) -> None
 def test_a_loop_of_the_optimizer_is_the_optimizers(tmp_path: Path) -> None:
     events = [e for n in range(40) for e in small("aten::add_", 10 * n + 1, n + 1)]
     trace = trace_of(tmp_path, cpu("Optimizer.step#SGD.step", 0, 420, "user_annotation"), *events)
-    finding = found(trace, "tensor_loops")
-    assert finding.claims["in_optimizer"] is True
+    assert found(trace, "tensor_loops").claims["in_optimizer"] is True
 
 
 def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path: Path) -> None:
@@ -1662,8 +1644,7 @@ def test_autocast_without_a_backward_pass(tmp_path: Path, trains: bool, advice: 
     for n in range(4):
         events += [cpu("aten::linear", 400 * n, 40), cpu("aten::copy_", 400 * n + 3, 16)]
         events += [launch(400 * n + 5, n + 1), kernel(400 * n + 15, 20, n + 1, name=_TO_BF16)]
-    finding = found(trace_of(tmp_path, *events), "type_conversions")
-    assert advice in finding.advice
+    assert advice in found(trace_of(tmp_path, *events), "type_conversions").advice
 
 
 _SGEMM = "void implicit_convolve_sgemm<{0}, {0}, 128, 5, 5, 3, 3, 3, 1, false, false, true>(int, int)"
@@ -1705,8 +1686,7 @@ def test_only_some_optimizers_can_be_fused(tmp_path: Path, name: str, fused: boo
     """Those of `torch.optim` that take fused=True on a GPU."""
     events = [e for n in range(40) for e in (cpu("aten::add_", 100 * n, 90), *run(100 * n + 85, 2, n + 1))]
     events.append(cpu(f"Optimizer.step#{name}.step", 0, 4_000, "user_annotation"))
-    trace = trace_of(tmp_path, *events)
-    finding = found(trace, "overhead_bound")
+    finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert ("fused" in f"{finding.claims['advice']}") is fused
     loop = [e for n in range(100) for e in (cpu("aten::add_", 20 * n, 15), *run(20 * n + 10, 2, n + 1))]
     loop.append(cpu(f"Optimizer.step#{name}.step", 0, 2_000, "user_annotation"))
@@ -1765,5 +1745,4 @@ def test_an_op_of_the_cpu_is_told_where_it_is_much_of_the_idle_time(
     for n in range(3):
         at = (1000 + pause) * n
         events += [cpu("aten::sort", at, 600), *small("aten::mm", at + 700, n + 1)]
-    finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert ("on_cpu" in finding.claims) is said
+    assert ("on_cpu" in found(trace_of(tmp_path, *events), "overhead_bound").claims) is said

@@ -78,8 +78,7 @@ def test_where_no_two_steps_are_alike_none_is_slow(tmp_path: Path) -> None:
 
 def test_the_time_after_a_copy_is_not_the_copys(tmp_path: Path) -> None:
     """The CPU writes for 500 us after its copy. It did not wait for earlier work: that was done."""
-    verdict = verdict_of(Part(trace_of(tmp_path, *saving(6, 3))))
-    times = dict(zip(CAUSES, verdict.causes, strict=True))
+    times = dict(zip(CAUSES, verdict_of(Part(trace_of(tmp_path, *saving(6, 3)))).causes, strict=True))
     assert times["host"] > 990_000
     assert times["sync"] < 10_000
 
@@ -133,8 +132,7 @@ def test_what_the_compiler_tries_out_is_not_the_programs(tmp_path: Path) -> None
     events += [
         e for n in range(120) for e in (launch(30 * n, n + 1), kernel(30 * n + 8, 1, n + 1, name="at::k"))
     ]
-    told = found(trace_of(tmp_path, *events), "short_calls")
-    assert not told.claims["ops"].each, "no op does"
+    assert not found(trace_of(tmp_path, *events), "short_calls").claims["ops"].each, "no op does"
     compiling = cpu("_compile.compile_inner (dynamo_timed)", 0, 3700)
     assert found(trace_of(tmp_path, compiling, *events), "short_calls") is None
 
@@ -208,8 +206,7 @@ def test_shapes_tell_nothing_of_graphs_and_of_the_compilers_kernels(
     tmp_path: Path, op: str, call: str, told: bool
 ) -> None:
     events = [cpu(op, 0, 20), launch(5, 1, 4, call), kernel(10, 500, 1, name=GEMM), *run(520, 50, 2)]
-    finding = found(trace_of(tmp_path, *events), "hotspot")
-    assert finding.claims["shapes"] is not told
+    assert found(trace_of(tmp_path, *events), "hotspot").claims["shapes"] is not told
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -271,8 +268,7 @@ def test_copies_beside_kernels_that_were_not_recorded(tmp_path: Path, early: boo
     events = [*copy, launch(30, 2), kernel(1000, 3000, 2), launch(40, 3), kernel(4001, 3000, 3)]
     if early:
         events.remove(events[2])
-    finding = found(trace_of(tmp_path, step(0, 0, 100), *events), "exposed_copies")
-    assert (finding is None) is early
+    assert (found(trace_of(tmp_path, step(0, 0, 100), *events), "exposed_copies") is None) is early
 
 
 def test_launches_and_work_with_an_external_id_in_common(tmp_path: Path) -> None:
@@ -363,8 +359,7 @@ def test_slow_steps_that_run_the_same_ops(tmp_path: Path, ops: int, same: bool) 
         many, each = (ops, 110) if n == 3 else (50, 10)
         events.append(step(n, 10_000 * n, many * each))
         events += [cpu("aten::mm", 10_000 * n + each * i, each) for i in range(many)]
-    finding = found(trace_of(tmp_path, *events), "slow_steps")
-    assert ("same_ops" in finding.claims) is same
+    assert ("same_ops" in found(trace_of(tmp_path, *events), "slow_steps").claims) is same
 
 
 @pytest.mark.parametrize("name", ["cudaEventSynchronize", "cudaDeviceSynchronize"])
@@ -424,8 +419,7 @@ def test_what_all_steps_left_to_the_device_is_not_the_last_ones(tmp_path: Path) 
             launch(500 * n + 20, n + 1),
             talk,
         ]
-    finding = found(trace_of(tmp_path, *events), "communication")
-    assert "late_step" not in finding.claims
+    assert "late_step" not in found(trace_of(tmp_path, *events), "communication").claims
 
 
 @pytest.mark.parametrize(("length", "said"), [(300, True), (50, True), (49, False), (40, False)])
@@ -590,5 +584,4 @@ def test_a_gap_that_begins_before_the_steps_is_not_the_one_that_takes_most(tmp_p
         events.append(step(n, at, 990))
         for k in range(5):
             events += [cpu("aten::mm", at + 30 + 150 * k, 60), *run(at + 50 + 150 * k, 20, 10 * n + k + 1)]
-    finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert "one_gap_ns" not in finding.claims
+    assert "one_gap_ns" not in found(trace_of(tmp_path, *events), "overhead_bound").claims

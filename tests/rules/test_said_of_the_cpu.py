@@ -79,8 +79,7 @@ def test_the_profiler_holds_up_no_thread_that_goes_on(tmp_path: Path, ops: int, 
     """Its work of 3 ms is on a thread of its own; the program's thread runs so many ops in the meantime."""
     events = [overhead(1000, 3000), *run(500, 20, 1), *run(5000, 20, 2)]
     events += [cpu("aten::mm", 1005 + 100 * n, 60) for n in range(ops)]
-    trace = trace_of(tmp_path, *events)
-    assert len(profilers_work(trace)) == waited
+    assert len(profilers_work(trace_of(tmp_path, *events))) == waited
     # An op that takes a quarter of that time may have been held up.
     assert len(profilers_work(trace_of(tmp_path, *events, cpu("aten::add", 3210, 760)))) == 1
 
@@ -121,8 +120,7 @@ def test_python_that_is_recorded_is_not_asked_for(tmp_path: Path, stacks: bool) 
     events = [*run(10, 5, 1), cpu("phase", 100, 1000, "user_annotation"), cpu("aten::mm", 900, 50)]
     events += [launch(910, 2), kernel(920, 20, 2)]
     events += [cpu("train.py(3): step", 90, 1020, "python_function")] if stacks else []
-    finding = found(trace_of(tmp_path, *events), "before_the_first_op")
-    assert finding.claims["python"] is stacks
+    assert found(trace_of(tmp_path, *events), "before_the_first_op").claims["python"] is stacks
 
 
 def saving(*slow: int) -> list[Event]:
@@ -221,8 +219,7 @@ def test_each_step_that_waits_before_its_work_has_no_lead_in(tmp_path: Path) -> 
     for n in range(4):
         events += [step(n, 1000 * n, 1000), cpu("aten::randn", 1000 * n + 5, 700)]
         events += [launch(1000 * n + 720, n + 1), kernel(1000 * n + 730, 320, n + 1)]
-    verdict = verdict_of(Part(trace_of(tmp_path, *events)))
-    assert "lead-in" not in dict(verdict.left_out)
+    assert "lead-in" not in dict(verdict_of(Part(trace_of(tmp_path, *events))).left_out)
 
 
 def test_what_the_profiler_adds_to_the_first_wait_is_no_lead_in(tmp_path: Path) -> None:

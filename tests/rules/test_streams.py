@@ -36,8 +36,7 @@ def test_streams_without_work_in_between(tmp_path: Path) -> None:
     events = [
         event | {"ts": 4 * event["ts"]} for event in turns(20, 3)
     ]  # idle for three quarters of the time
-    finding = found(trace_of(tmp_path, *events), "streams_in_turn")
-    assert finding.claims["why"] == "late"
+    assert found(trace_of(tmp_path, *events), "streams_in_turn").claims["why"] == "late"
 
 
 @pytest.mark.parametrize(("waits", "told"), [(9, False), (10, True)])
@@ -67,5 +66,4 @@ def test_streams_of_one_op_are_the_librarys(tmp_path: Path, op: str, told: bool)
     ],
 )
 def test_streams_that_are_no_surprise(tmp_path: Path, count: int, overlap: float, name: str) -> None:
-    trace = trace_of(tmp_path, *turns(count, 500, overlap, name))
-    assert found(trace, "streams_in_turn") is None
+    assert found(trace_of(tmp_path, *turns(count, 500, overlap, name)), "streams_in_turn") is None

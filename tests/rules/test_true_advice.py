@@ -83,8 +83,7 @@ def test_what_to_do_about_casts(tmp_path: Path) -> None:
             more = {"Input Dims": [[64], [64]], "Input type": list(types)} if types else {}
             events += [cpu("aten::copy_", 1000 * n, 40, **more)] if ops else []
             events += [launch(1000 * n + 10, n + 1), kernel(1000 * n + 20, 900, n + 1, name=CAST)]
-        finding = found(trace_of(tmp_path, *events), "type_conversions")
-        why: str = finding.claims["why"]
+        why: str = found(trace_of(tmp_path, *events), "type_conversions").claims["why"]
         return why
 
     assert casts("c10::BFloat16", "signed char") == "eight bits"
@@ -237,8 +236,7 @@ def test_values_that_are_sent_one_by_one(tmp_path: Path, kernels: int, length: f
         for k in range(1, kernels + 1):
             events += [cpu("aten::add_", at + 90 + 30 * k, 29), *run(at + 110 + 30 * k, 1, 10 * n + k)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    advice = f"{finding.claims['advice']}"
-    assert advice.startswith("small copies" if said else "more per launch")
+    assert f"{finding.claims['advice']}".startswith("small copies" if said else "more per launch")
     if said:
         assert f"{finding.claims['small_copies']} of {finding.claims['launches']} launches" == said
 
@@ -249,8 +247,7 @@ def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
         trace = trace_of(tmp_path, *copies(100, *ways))
         first, second = found(trace, "pageable_memory"), found(trace, "exposed_copies")
         assert first.claims["out"] is second.claims["out"] is out
-    waits = found(trace, "blocking_calls")
-    assert waits.claims["why"] == "fetch"
+    assert found(trace, "blocking_calls").claims["why"] == "fetch"
 
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
@@ -280,8 +277,7 @@ def test_what_a_recurrent_network_copies(tmp_path: Path) -> None:
 def test_the_op_that_copies_before_it_multiplies(tmp_path: Path, name: str) -> None:
     events = [cpu(name, 0, 30), launch(5, 1), memcpy(20, 10, 1, "DtoD (Device -> Device)")]
     events += [launch(15, 2), kernel(31, 50, 2, name=GEMM)]
-    finding = found(trace_of(tmp_path, *events), "copy_before_product")
-    assert finding.claims["name"] == name
+    assert found(trace_of(tmp_path, *events), "copy_before_product").claims["name"] == name
 
 
 def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
@@ -430,8 +426,7 @@ def test_cuda_graphs_are_for_gpus_that_have_them(
 ) -> None:
     trace = trace_of(tmp_path, *launches(120, call, category))
     for rule in ("overhead_bound", "short_calls"):
-        finding = found_whole(trace, rule)
-        assert (finding.claims["graphs"] == "advised") is graphs
+        assert (found_whole(trace, rule).claims["graphs"] == "advised") is graphs
 
 
 @pytest.mark.parametrize(("ahead", "length", "paced"), [(40, 300, True), (60, 300, False), (60, 60, True)])

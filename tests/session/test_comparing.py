@@ -185,8 +185,7 @@ def test_aligning_keeps_the_selection_where_it_is() -> None:
     # What only one has is aligned at what comes before it.
     session.walk.select(named(b, "triton_poi")[0], of=1)
     assert session.comparing.align().startswith("only B has this: aligned at ")
-    before = named(a, "nvjet")[1], named(b, "nvjet")[1]
-    assert len(set(starts(session, *before))) == 1
+    assert len(set(starts(session, *(named(a, "nvjet")[1], named(b, "nvjet")[1])))) == 1
 
 
 def test_marks_matches_and_gaps_move_along() -> None:
@@ -221,8 +220,7 @@ def test_the_differences_one_after_the_other_and_around() -> None:
     assert len(told) > 2
     seen = []
     for n, one in enumerate(told):
-        said = comparing.next(1)
-        assert said.startswith(f"difference {n + 1} of {len(told)}")
+        assert comparing.next(1).startswith(f"difference {n + 1} of {len(told)}")
         assert comparing.at == n
         assert comparing.told() == (f"difference {n + 1}", one.text)
         event = session.walk.scene.event
@@ -266,8 +264,7 @@ def test_a_difference_is_shown_where_it_is_in_both() -> None:
     gelu, mul, triton = named(a, "Gelu"), named(a, "BinaryFunctor"), named(b, "triton_poi")
     assert a.duration[mul].sum() > a.duration[gelu].sum(), "what takes most is shown"
     for n in range(3):
-        said = comparing.show(which, n)
-        assert f"place {n + 1} of 3" in said
+        assert f"place {n + 1} of 3" in comparing.show(which, n)
         scene = session.walk.scene
         assert scene.event == Event(1, triton[n])
         assert scene.sources[0].partner == mul[n], "both are lit"
@@ -300,8 +297,7 @@ def test_what_only_one_has_is_marked_with_and_without_colors(theme: str) -> None
 
 
 def test_the_marks_on_the_headings_are_where_the_events_are() -> None:
-    session = opened()
-    scene = session.walk.scene
+    scene = opened().walk.scene
     for of, source in enumerate(scene.sources):
         links, view, trace = source.links, scene.local(of).view, source.trace
         assert links is not None

@@ -62,8 +62,7 @@ def test_a_mark_is_on_the_selected_event_or_in_the_middle(tmp_path: Path) -> Non
 def test_a_mark_without_an_event_gets_one_and_keeps_its_words(tmp_path: Path) -> None:
     session = session_of(tmp_path, *EVENTS)
     trace = session.active.trace
-    plain = session.marks.here()._replace(time=100_000, label="words", note="more", name="")
-    session.marks.put(plain)
+    session.marks.put(session.marks.here()._replace(time=100_000, label="words", note="more", name=""))
     session.walk.select(int(np.flatnonzero(trace.start == 100_000)[0]))
     here = session.marks.here()
     assert (here.label, here.note, here.name) == ("words", "more", "long")
@@ -104,8 +103,7 @@ def test_marks_one_after_the_other(tmp_path: Path) -> None:
         session.marks.go_to(mark)
     assert seen == [200_000, 200_001, 200_002, 900_000, 200_000]
     session.walk.center_on(500_000)  # away from the last one
-    following = session.marks.next()
-    assert following.time == 900_000
+    assert session.marks.next().time == 900_000
 
 
 def test_marks_of_two_recordings_stand_on_one_clock(tmp_path: Path) -> None:
@@ -134,8 +132,7 @@ def test_saved_marks_are_drawn_and_those_of_an_earlier_trace_named(tmp_path: Pat
     later = session_of(tmp_path, *({**e, "ts": e["ts"] + 5e6} for e in EVENTS))
     assert later.marks.restore() == "1 mark of an earlier trace at this path: l lists them"
     assert later.walk.scene.marks == ()
-    file = state_file("marks", str(tmp_path / "t.json"))
-    file.write_text("{")
+    state_file("marks", str(tmp_path / "t.json")).write_text("{")
     assert "cannot be read; their file" in MarkWalk(session_of(tmp_path, *EVENTS).walk).restore()
 
 
@@ -190,8 +187,7 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     session.gaps.toggle_order()
     said = session.gaps.next(1)
     assert said.startswith("gap 1 of 1, longest first: idle for 40.000 µs; e explains it; ")
-    bare = session_of(tmp_path, *EVENTS)
-    assert bare.gaps.next(1) is None
+    assert session_of(tmp_path, *EVENTS).gaps.next(1) is None
 
 
 def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(
@@ -226,8 +222,7 @@ def test_the_history_forgets_the_oldest() -> None:
         history.leave(view)
         history.leave(view)
     now = Viewport(-1.0, 1.0, 10)
-    back = list(iter(lambda: history.back(now), None))
-    assert back == views[: -LONGEST - 2 : -1]
+    assert list(iter(lambda: history.back(now), None)) == views[: -LONGEST - 2 : -1]
     assert history.forward(now) == now
 
 
@@ -285,12 +280,10 @@ def test_state_files(tmp_path: Path) -> None:
     assert read_state(file) == {}
     assert not write_state(None, {})
     assert not write_state(file / "below a file.json", {})
-    first = set_aside(file)
-    assert first.name == "x.bad"
+    assert set_aside(file).name == "x.bad"
     for name in ("x.2.bad", "x.3.bad"):
         write_state(file, {})
-        aside = set_aside(file)
-        assert aside.name == name
+        assert set_aside(file).name == name
     assert set_aside(file) is None
     assert resolved("-") == "-"
     assert os.path.isabs(resolved("x"))
@@ -339,8 +332,7 @@ def test_a_range_is_shown_with_a_fiftieth_more_at_each_end(tmp_path: Path) -> No
 
 def test_a_mark_on_one_of_two_that_are_alike(tmp_path: Path) -> None:
     """On the lane that it was made on, else on any."""
-    events = [cpu("aten::mm", 5, 10) | {"tid": tid} for tid in (1, 2, 3)]
-    trace = trace_of(tmp_path, *events)
+    trace = trace_of(tmp_path, *[cpu("aten::mm", 5, 10) | {"tid": tid} for tid in (1, 2, 3)])
     for i in range(3):
         assert event_of(trace, mark_on(trace, i, 0)) == i
     assert event_of(trace, mark_on(trace, 1, 0)._replace(lane="gone")) == 0

@@ -88,8 +88,7 @@ def test_the_time_of_the_selection_becomes_the_range(tmp_path: Path) -> None:
 
 def test_what_is_selected_in_a_beginning_stays_selected_and_in_view(tmp_path: Path) -> None:
     """Nobody has moved: only the selection makes the view stay."""
-    events = [cpu(f"op {n}", 100 * n, 50) for n in range(40)]
-    trace = trace_of(tmp_path, *events)
+    trace = trace_of(tmp_path, *[cpu(f"op {n}", 100 * n, 50) for n in range(40)])
     whole, part = (Session([Recording(trace)]) for _ in range(2))
     for session in (whole, part):
         session.lanes.resize(100, 30)

@@ -173,8 +173,7 @@ def test_a_walk_goes_from_one_recording_to_the_other() -> None:
         assert place is not None
         event = session.search.event(place)
         session.walk.select(event.slice, of=event.source)
-        start = session.walk.scene.source.start(event.slice)
-        assert session.walk.view.contains(start)
+        assert session.walk.view.contains(session.walk.scene.source.start(event.slice))
         seen.add(event)
     assert len(seen) == len(session.search)
     assert session.active is session.walk.recordings[session.walk.active]

@@ -59,8 +59,7 @@ def test_a_visit(tmp_path: Path) -> None:
     session.scopes.to_range()
     scope = session.scopes.scope
     assert scope is not None
-    results = session.active.whole.within(scope)
-    table = averages_table(trace, averages_of(results))
+    table = averages_table(trace, averages_of(session.active.whole.within(scope)))
     mine = averages(load(TRAIN), scope)
     assert table.rows == len(mine)
 

@@ -84,8 +84,7 @@ def test_the_height_of_an_area(make: Make, make_scene: MakeScene) -> None:
     scene = make_scene(trace, Viewport(0.0, 10.0, 5))
     layout = scene.layout.with_counters(1)
     scene = replace(scene.having(series=(samples,)), layout=layout.with_shown(1, 1))
-    drawn = paint(scene, 6)
-    assert drawn.text(TOP + 1)[scene.labels : -EDGE] == " ▁▄█▅"
+    assert paint(scene, 6).text(TOP + 1)[scene.labels : -EDGE] == " ▁▄█▅"
     tall = paint(replace(scene, layout=layout.with_shown(1, 2)), 6)
     assert [tall.text(TOP + y)[scene.labels : -EDGE] for y in (1, 2)] == ["   █▂", " ▂███"]
     # A series that is still being worked out has a line already.
@@ -95,8 +94,7 @@ def test_the_height_of_an_area(make: Make, make_scene: MakeScene) -> None:
 def test_an_arrangement_comes_back(make: Make, make_scene: MakeScene) -> None:
     trace = make([(0, 0, 100 - d, f"d{d}") for d in range(4)] + [(1, 0, 5, "b"), (2, 0, 5, "c")])
     layout = make_scene(trace).layout
-    mine = layout.with_shown(0, 2).with_shown(1, 0).toggle_pin(2).reorder(2, -2)
-    kept = arrangement(trace, mine)
+    kept = arrangement(trace, layout.with_shown(0, 2).with_shown(1, 0).toggle_pin(2).reorder(2, -2))
     assert [(one["rows"], one["pinned"]) for one in kept] == [(None, True), (2, False), (0, False)]
     back = arranged(trace, layout, kept)
     assert (back.ref.tolist(), back.shown.tolist(), back.pinned) == ([2, 0, 1], [1, 2, 0], (0,))
@@ -121,8 +119,7 @@ def test_two_lines_stay_free_for_series(make: Make, make_scene: MakeScene) -> No
 
 def test_more_lines_stay_free_where_memory_was_recorded(make: Make, make_scene: MakeScene) -> None:
     """For what is allocated and what is reserved, too."""
-    deep = [(0, 0, 1000 - d, f"d{d}") for d in range(30)]
-    trace = make([*deep, (1, 0, 10, "k")], streams=[1])
+    trace = make([*[(0, 0, 1000 - d, f"d{d}") for d in range(30)], (1, 0, 10, "k")], streams=[1])
     with_memory = dataclasses.replace(trace, names=[*trace.names, "[memory]"])
     shown = [int(opened([make_scene(one).source], 14).shown.sum()) for one in (trace, with_memory)]
     assert shown == [11, 9]

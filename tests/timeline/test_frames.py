@@ -134,8 +134,7 @@ def test_any_stack(tmp_path: Path) -> None:
 
 
 def test_the_rows_stay_where_they_are_at_every_zoom_and_say_what_they_stand_for(tmp_path: Path) -> None:
-    session = Session([Recording(trace_of(tmp_path, CHAIN + BELOW))], DARK)
-    walk = session.walk
+    walk = Session([Recording(trace_of(tmp_path, CHAIN + BELOW))], DARK).walk
     lines = walk.scene.lines(12)
     for factor in (1, 3, 3, 3, 3, 3, 3):
         walk.zoom(factor)

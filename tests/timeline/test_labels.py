@@ -104,8 +104,7 @@ def test_long_names_of_lanes_keep_what_tells_them_apart(name: str, width: int, s
 
 
 def test_the_last_line_says_how_many_lie_below_the_screen(make: Make, make_scene: MakeScene) -> None:
-    trace = make([(lane, 0, 100, "op") for lane in range(9)])
-    scene = replace(make_scene(trace, height=40), labels=20)
+    scene = replace(make_scene(make([(lane, 0, 100, "op") for lane in range(9)]), height=40), labels=20)
     assert "↓" not in paint(scene, 40).text(TOP + 8)
     assert paint(scene, TOP + 4).text(TOP + 3)[:20].endswith(" ↓5 ")
     assert paint(replace(scene, top=2), TOP + 4).text(TOP + 3)[:20].endswith("↓3 ")

@@ -135,8 +135,7 @@ def test_the_span_of_the_recording_comes_last(make: Make) -> None:
 
 def test_what_was_hidden_comes_back_as_it_was(make: Make) -> None:
     trace = make([*deep(0, 5), *deep(1, 4), *deep(2, 3)])
-    layout = lay_out([trace], 50).with_shown(1, 2)
-    hidden = layout.with_shown(0, 0).with_shown(1, 0).reorder(1, 1)
+    hidden = lay_out([trace], 50).with_shown(1, 2).with_shown(0, 0).with_shown(1, 0).reorder(1, 1)
     assert hidden.shown.tolist() == [0, 3, 0]
     back = hidden.with_hidden()
     assert back.shown.tolist() == [5, 3, 2]
@@ -147,8 +146,7 @@ def test_what_was_hidden_comes_back_as_it_was(make: Make) -> None:
 
 
 def test_counters_come_last_with_a_line_each(make: Make) -> None:
-    trace = make(deep(0, 5))
-    layout = lay_out([trace], 10).with_counters(3)
+    layout = lay_out([make(deep(0, 5))], 10).with_counters(3)
     assert layout.shown.tolist() == [5, 1, 1, 1]
     assert layout.rows.tolist() == [5, *[COUNTER_ROWS] * 3]
     assert layout.with_counters(3).shown.tolist() == [5, 1, 1, 1]
@@ -221,8 +219,7 @@ def test_no_two_tracks_share_a_key(make: Make) -> None:
     trace = dataclasses.replace(trace, lanes=tuple(replace(lane, tid="1") for lane in trace.lanes))
     layout = lay_out([trace], 50)
     assert len(set(keys(trace, layout))) == 3
-    moved = layout.reorder(2, -2)
-    assert arranged(trace, layout, arrangement(trace, moved)).ref.tolist() == [2, 0, 1]
+    assert arranged(trace, layout, arrangement(trace, layout.reorder(2, -2))).ref.tolist() == [2, 0, 1]
 
 
 def test_what_is_not_there_yet_keeps_its_place() -> None:
@@ -316,8 +313,7 @@ def test_every_line_is_somewhere_once(rows: list[int], data: st.DataObject) -> N
 
 def test_the_lines_of_a_stream(make: Make) -> None:
     """Three for its first row where there is room; folded it has one."""
-    trace = make([*deep(0, 3), *deep(1, 2)], streams=[1])
-    layout = lay_out([trace], 40)
+    layout = lay_out([make([*deep(0, 3), *deep(1, 2)], streams=[1])], 40)
     assert (layout.rows.tolist(), layout.shown.tolist()) == ([3, 4], [3, 4])
 
     def lines(layout: Layout) -> list[tuple[int, int, int, int]]:

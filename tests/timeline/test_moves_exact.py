@@ -65,8 +65,7 @@ def test_an_instant_in_the_middle_and_no_blank(scene: Scene, time: int, start: f
 
 
 def test_an_instant_in_a_view_wider_than_the_trace(scene: Scene) -> None:
-    wide = replace(scene, view=Viewport(0.0, 52.0, 20))
-    assert seen(moves.gone_to(wide, 10)) == (-20.0, 52.0)
+    assert seen(moves.gone_to(replace(scene, view=Viewport(0.0, 52.0, 20)), 10)) == (-20.0, 52.0)
 
 
 def test_what_a_zoom_keeps_in_its_place(scene: Scene) -> None:
@@ -77,13 +76,11 @@ def test_what_a_zoom_keeps_in_its_place(scene: Scene) -> None:
     chosen = replace(scene, selected=at(scene, "deep 0"))
     assert seen(moves.zoomed(replace(chosen, view=Viewport(450.0, 10.0, 20)), 2, None)) == (475.0, 5.0)
     assert seen(moves.zoomed(replace(scene, selected=at(scene, "kernel")), 2, None)) == (450.0, 5.0)
-    both = replace(chosen, instant=440)
-    assert seen(moves.zoomed(both, 2, None)) == (420.0, 5.0)
+    assert seen(moves.zoomed(replace(chosen, instant=440), 2, None)) == (420.0, 5.0)
 
 
 def test_a_slice_comes_into_view(scene: Scene) -> None:
-    last = at(scene, "last")
-    assert seen(moves.revealed(scene, last, 12, closer=False)) == (770.0, 10.0)
+    assert seen(moves.revealed(scene, at(scene, "last"), 12, closer=False)) == (770.0, 10.0)
     assert moves.revealed(scene, at(scene, "deep 0"), 12, closer=True).view is scene.view
     # Too small to be seen: it takes a sixth of the screen.
     far = replace(scene, view=Viewport(0.0, 41.0, 20))
@@ -100,8 +97,7 @@ def test_the_selection_in_the_middle_then_as_wide_as_the_screen(scene: Scene) ->
     assert moves.centered(scene) is scene
     almost = replace(chosen, view=Viewport(540.0, 10.0, 20))
     assert seen(moves.centered(almost)) == (550.0, 10.0)  # off by a cell: to the middle first
-    nearly = replace(chosen, view=Viewport(541.0, 10.0, 20))
-    assert seen(moves.centered(nearly)) == (590.0, 6.0)
+    assert seen(moves.centered(replace(chosen, view=Viewport(541.0, 10.0, 20)))) == (590.0, 6.0)
 
 
 def test_a_gap_comes_into_view(scene: Scene) -> None:
@@ -170,8 +166,7 @@ def test_folding_hiding_and_back(threads: Scene) -> None:
 
 
 def test_other_orders(threads: Scene) -> None:
-    scene = threads
-    layout = scene.layout.with_shown(0, 2).with_shown(1, 0)
+    layout = threads.layout.with_shown(0, 2).with_shown(1, 0)
     down = layout.moved(0, 1)
     assert down is not None  # past the hidden one, to the next that is on the screen
     assert (down.ref.tolist(), down.shown.tolist()) == ([1, 2, 0], [0, 1, 2])

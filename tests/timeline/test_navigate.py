@@ -82,11 +82,8 @@ def test_folded_and_hidden_rows_are_passed_over(make: Make, make_scene: MakeScen
 
 def test_opening_is_in_view(make: Make, make_scene: MakeScene) -> None:
     trace = make(SLICES, streams=[2])
-    scene = make_scene(trace, Viewport(610.0, 1.0, 50))
-    found = navigate.opening(scene)
-    assert named(trace, found) == "step"
-    empty = make_scene(make([]))
-    assert navigate.opening(empty) is None
+    assert named(trace, navigate.opening(make_scene(trace, Viewport(610.0, 1.0, 50)))) == "step"
+    assert navigate.opening(make_scene(make([]))) is None
 
 
 def test_links(make: Make) -> None:
@@ -97,8 +94,7 @@ def test_links(make: Make) -> None:
     # The op of a kernel leads to it, if the launch is there, be it the first event of all.
     op = dataclasses.replace(trace, op=np.array([-1, -1, 1], np.int32))
     assert navigate.linked(op, 1) == ((1, 2),)
-    none = dataclasses.replace(op, launch=np.full(3, -1, np.int32))
-    assert navigate.linked(none, 1) == ()
+    assert navigate.linked(dataclasses.replace(op, launch=np.full(3, -1, np.int32)), 1) == ()
     flows = dataclasses.replace(trace, flow_from=np.array([0], np.int32), flow_to=np.array([1], np.int32))
     assert navigate.linked(flows, 1) == ((0, 1),)
 
@@ -141,8 +137,7 @@ def test_revealing_unfolds_scrolls_and_zooms(make: Make, make_scene: MakeScene) 
     assert there.view.cell < 10
     lines = there.lines(10)
     assert (lines[-1].ref, lines[-1].depth) == (29, 1)
-    stay = moves.revealed(scene, last, 12, closer=False)
-    assert stay.view == scene.view
+    assert moves.revealed(scene, last, 12, closer=False).view == scene.view
     again = moves.revealed(there, last, 12, closer=True)
     assert again.top == there.top
     assert again.view == there.view
@@ -178,8 +173,7 @@ def test_without_a_range_no_columns_are_selected(make: Make, make_scene: MakeSce
     scene = make_scene(make(SLICES, streams=[2]))
     assert scene.band_columns == slice(0, 0)
     view = scene.view
-    band = view.start_ns, view.start_ns + 1
-    assert replace(scene, band=band).band_columns == slice(0, 1)
+    assert replace(scene, band=(view.start_ns, view.start_ns + 1)).band_columns == slice(0, 1)
 
 
 def test_from_a_hidden_lane_one_comes_to_its_neighbors(make: Make, make_scene: MakeScene) -> None:

@@ -102,10 +102,8 @@ def test_no_share_is_painted_over(
 
 def test_a_gap_between_two_bars_stays_empty(make: Make, make_scene: MakeScene) -> None:
     # Both bars reach a few nanoseconds into the gap's cell: nothing there is an event of its own.
-    trace = make([(0, 0, 1003, "a"), (0, 1097, 1000, "b")])
-    scene = make_scene(trace, Viewport(0.0, 100.0, 22))
-    row = lane(paint(scene, 6), scene)
-    assert row[10] == " "
+    scene = make_scene(make([(0, 0, 1003, "a"), (0, 1097, 1000, "b")]), Viewport(0.0, 100.0, 22))
+    assert lane(paint(scene, 6), scene)[10] == " "
     assert paint(scene, 6).paper[TOP, scene.labels + 10] == DARK.paper
 
 
@@ -208,8 +206,7 @@ def test_shares_and_idle_time_read_back_from_any_lines(
     for gap, length, stream in kernels:
         slices.append((stream, ends[stream] + gap, length, "ab"[len(slices) % 2]))
         ends[stream] += gap + length
-    trace = make(slices, streams=[0, 1])
-    scene = make_scene(trace, Viewport(float(start), float(cell), 20))
+    scene = make_scene(make(slices, streams=[0, 1]), Viewport(float(start), float(cell), 20))
     streams = sorted({stream for _, _, stream in kernels})
     layout = scene.layout
     for stream in streams:
@@ -283,8 +280,7 @@ def test_any_text_keeps_the_width(text: str, column: int) -> None:
 
 
 def test_markup_in_a_name_is_text(make: Make, make_scene: MakeScene) -> None:
-    trace = make([(0, 0, 1000, "[bold red]x[/]")])
-    scene = make_scene(trace, Viewport(0.0, 20.0, 50))
+    scene = make_scene(make([(0, 0, 1000, "[bold red]x[/]")]), Viewport(0.0, 20.0, 50))
     assert lane(paint(scene, 6), scene).startswith("[bold red]x[/]")
 
 
@@ -301,11 +297,9 @@ def test_selection_name_and_matches_have_colors_of_their_own(make: Make, make_sc
 
 
 def test_what_is_lit_shows_in_crowded_cells(make: Make, make_scene: MakeScene) -> None:
-    slices = [(0, 10 * i, 8, f"op{i % 5}") for i in range(100)]
-    trace = make([*slices, (0, 748, 1, "rare")])
+    trace = make([*[(0, 10 * i, 8, f"op{i % 5}") for i in range(100)], (0, 748, 1, "rare")])
     scene = make_scene(trace, Viewport(0.0, 100.0, 12))
-    rare = list(trace.names).index("rare")
-    lit = paint(scene.having(same=rare), 6)
+    lit = paint(scene.having(same=list(trace.names).index("rare")), 6)
     assert (lit.ink[TOP, scene.labels :] == DARK.hint).nonzero()[0].tolist() == [7]
     mask = np.zeros(len(trace), bool)
     mask[55] = True
@@ -325,18 +319,15 @@ def test_the_overview_points_to_matches_and_the_selection(make: Make, make_scene
     assert (line == DARK.selected).nonzero()[0].tolist() == [39]
     assert canvas.paper[0, scene.labels] == DARK.idle_lit
     assert canvas.paper[0, scene.labels + 5] == DARK.idle
-    threads = make_scene(make([(0, 0, 100, "k"), (0, 9900, 100, "k")]), Viewport(0.0, 1.0, 40))
-    canvas = paint(threads, 6)
+    canvas = paint(make_scene(make([(0, 0, 100, "k"), (0, 9900, 100, "k")]), Viewport(0.0, 1.0, 40)), 6)
     assert canvas.paper[0, scene.labels] == DARK.window
     assert canvas.paper[0, scene.labels + 5] == DARK.frame
 
 
 def test_range_and_marks(make: Make, make_scene: MakeScene) -> None:
-    trace = make([(0, 0, 100, "a"), (0, 3900, 100, "a")])
-    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+    scene = make_scene(make([(0, 0, 100, "a"), (0, 3900, 100, "a")]), Viewport(0.0, 100.0, 40))
     canvas = paint(replace(scene, band=(1000, 2000), marks=((3000, "here"),)), 6)
-    band = (canvas.paper[TOP, scene.labels :] == DARK.band).nonzero()[0]
-    assert band.tolist() == list(range(10, 20))
+    assert (canvas.paper[TOP, scene.labels :] == DARK.band).nonzero()[0].tolist() == list(range(10, 20))
     assert lane(canvas, scene)[30] == "┊"
     assert " 1.00 µs " in canvas.text(1)
     assert "here" in canvas.text(1)
@@ -380,13 +371,11 @@ def test_ascii_draws_with_ascii_alone(make: Make, make_scene: MakeScene) -> None
     gaps = {0: Idle(np.array([2990]), np.array([5000]))}
     scene = make_scene(trace, Viewport(0.0, 100.0, 60), theme=replace(DARK, ascii=True))
     canvas = paint(replace(scene, flows=((0, 101),), marks=((100, "m"),)).having(gaps=gaps), 12)
-    text = "".join(canvas.text(y) for y in range(canvas.height))
-    assert text.isascii()
+    assert "".join(canvas.text(y) for y in range(canvas.height)).isascii()
 
 
 def test_the_edge_tells_where_one_is(make: Make, make_scene: MakeScene) -> None:
-    trace = make([(lane, 0, 100, "a") for lane in range(40)])
-    scene = make_scene(trace, height=10)
+    scene = make_scene(make([(lane, 0, 100, "a") for lane in range(40)]), height=10)
     marks = []
     for top in (0, 15, 30):
         canvas = paint(replace(scene, top=top), 12)
@@ -407,8 +396,7 @@ def test_any_size(make: Make, make_scene: MakeScene, size: tuple[int, int]) -> N
 
 
 def test_an_empty_trace(make: Make, make_scene: MakeScene) -> None:
-    scene = make_scene(make([]), fit(0, 1, 20))
-    assert paint(scene, 5).height == 5
+    assert paint(make_scene(make([]), fit(0, 1, 20)), 5).height == 5
 
 
 def test_without_colors_what_is_lit_has_textures(make: Make, make_scene: MakeScene) -> None:
@@ -464,8 +452,7 @@ def test_names_in_other_scripts_keep_their_cells_in_ascii(make: Make, make_scene
 
 def test_gaps_at_the_ends_of_time(make: Make, make_scene: MakeScene) -> None:
     far = 2**62
-    trace = make([(0, 0, 100, "k")], streams=[0])
-    scene = make_scene(trace, Viewport(-float(far), far / 30, 40))
+    scene = make_scene(make([(0, 0, 100, "k")], streams=[0]), Viewport(-float(far), far / 30, 40))
     gaps = {0: Idle(np.array([-far - far // 2]), np.array([far + far // 2]))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -478,8 +465,7 @@ def test_the_busy_share_in_the_corner_is_never_cut_nor_rounded_to_all_or_nothing
 ) -> None:
     shares = ((5_000, "50% overall"), (4, "GPU <0.1%"), (9_999, "GPU 99.9%"), (10_000, "100% overall"))
     for busy, told in shares:
-        trace = make([(0, 0, busy, "k"), (0, 10_000, 0, "k")], streams=[0])
-        scene = make_scene(trace)
+        scene = make_scene(make([(0, 0, busy, "k"), (0, 10_000, 0, "k")], streams=[0]))
         assert paint(scene, 10).text(0)[: scene.labels].strip() == told
 
 

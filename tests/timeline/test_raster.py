@@ -131,8 +131,7 @@ def test_the_name_that_prevails(make: Make) -> None:
 
 
 def test_rows_without_anything_in_view(make: Make) -> None:
-    trace = make([(0, 1000, 10, "a"), (1, 0, 5000, "b")])
-    rows = Rows(trace)
+    rows = Rows(make([(0, 1000, 10, "a"), (1, 0, 5000, "b")]))
     shown = raster([rows.row(0, 0), rows.row(1, 0), rows.row(1, 7)], Viewport(2000.0, 10.0, 20))
     assert shown.count.tolist() == [[0] * 20, [1] * 20, [0] * 20]
     assert shown.eighths[1].tolist() == [8] * 20

@@ -45,8 +45,7 @@ def compare(trace: Trace, most: int) -> int:
 @pytest.mark.parametrize("most", [1, 2, 8, 100])
 @pytest.mark.parametrize("name", ["train", "mlp_eager"])
 def test_samples(name: str, most: int) -> None:
-    path = SAMPLES / f"{name}.json.gz"
-    assert compare(load(path), most) > 1
+    assert compare(load(SAMPLES / f"{name}.json.gz"), most) > 1
 
 
 @needs_library

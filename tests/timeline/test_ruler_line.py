@@ -80,8 +80,7 @@ def test_nothing_on_the_ruler_is_cut_into(
 
 
 def test_a_range_s_length_and_a_mark_take_the_place_of_a_tick_s_label() -> None:
-    view = Viewport(0.0, 100.0, WIDTH)
-    plain = scene_at(view)
+    plain = scene_at(Viewport(0.0, 100.0, WIDTH))
     labels = ["╷0", *(f"╷{n} µs" for n in range(1, 8))]
     assert ruler(plain) == "".join(f"{label:10}" for label in labels)
     ranged = ruler(replace(plain, band=(1_000, 2_000)))
@@ -149,11 +148,9 @@ def test_the_cursor_is_where_a_zoom_is_about(
             canvas = paint(one, 8)
             column = one.view.column(one.cursor)
             assert column == {(-1, None): 20, (1, None): 12, (1, 3050): 30}[one.selected, one.instant]
-            lit = canvas.paper[1, one.labels : -EDGE] == theme.text
-            assert lit.nonzero()[0].tolist() == [column]
+            assert (canvas.paper[1, one.labels : -EDGE] == theme.text).nonzero()[0].tolist() == [column]
             counter = canvas.ink[TOP + 2, one.labels : -EDGE] == theme.text
             assert theme.plain or counter.nonzero()[0].tolist() == [column]
-            closer = moves.zoomed(one, 2, None)
-            assert abs(closer.view.column(one.cursor) - column) <= 1
+            assert abs(moves.zoomed(one, 2, None).view.column(one.cursor) - column) <= 1
     away = replace(scene, selected=1, view=Viewport(2000.0, 100.0, 40))  # not in view: the middle
     assert away.view.column(away.cursor) == 20

@@ -59,8 +59,7 @@ def test_no_peak_gets_lost_among_very_many() -> None:
 
 def test_launch_delay_and_queue(make: Make) -> None:
     slices = [(0, 0, 5, "launch"), (0, 10, 5, "launch"), (1, 100, 50, "k"), (1, 150, 50, "k")]
-    trace = make(slices, streams=[1], launches={2: 0, 3: 1})
-    delay, queued = series.launches(trace)
+    delay, queued = series.launches(make(slices, streams=[1], launches={2: 0, 3: 1}))
     assert (delay.name, queued.name) == ("delay", "queue")
     assert delay.start.tolist() == [100, 150, 200]
     assert delay.value[:2].tolist() == [100.0, 140.0]
@@ -80,8 +79,7 @@ def test_an_idle_device_has_no_launch_delay(make: Make) -> None:
         *((0, t, 5, "launch") for t in (0, 130, 900, 2000)),
         *((1, 100, 50, "k"), (1, 400, 50, "k"), (1, 910, 0, "k"), (1, 2100, 10, "k")),
     ]
-    trace = make(slices, streams=[1], launches={4: 0, 5: 1, 6: 2, 7: 3})
-    delay, queued = series.launches(trace)
+    delay, queued = series.launches(make(slices, streams=[1], launches={4: 0, 5: 1, 6: 2, 7: 3}))
     times = [99, 100, 149, 160, 399, 449, 450, 905, 910, 911, 1500, 2050, 2100, 2110]
     nan = float("nan")
     np.testing.assert_equal(
@@ -140,8 +138,7 @@ def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
     canvas = paint(scene, 10)
     assert canvas.text(TOP + 1)[scene.labels : -EDGE] == "".join(" ▁▂▃▄▅▆▇█"[i % 9] for i in range(30))
     assert "mem" in canvas.text(TOP + 1)
-    tall = replace(scene, layout=scene.layout.with_shown(1, 4))
-    picture = paint(tall, 12)
+    picture = paint(replace(scene, layout=scene.layout.with_shown(1, 4)), 12)
     column = [" ▁▂▃▄▅▆▇█".index(picture.text(TOP + 1 + y)[scene.labels + 4]) for y in range(4)]
     assert column == [0, 0, 8, 8]  # 4 of 8
     near = replace(scene, view=Viewport(0.0, 100.0, 12))

@@ -190,8 +190,7 @@ def test_a_gap_is_one_of_its_recording() -> None:
     assert shown.view.contains(11_500)
     assert shown.view.contains(12_999)
     assert lit(replace(scene, gap=(1, 0, 0)), place(scene, 1, Of.LANE, 1), DARK.paper)
-    columns = lit(replace(scene, gap=(0, 0, 0)), place(scene, 0, Of.LANE, 1), DARK.gap)
-    assert columns == [*range(8, 16)]
+    assert lit(replace(scene, gap=(0, 0, 0)), place(scene, 0, Of.LANE, 1), DARK.gap) == [*range(8, 16)]
     lines = scene.lines(99)
     for of, column in ((0, 10), (1, 48)):
         line = lines[place(scene, of, Of.LANE, 1) - TOP]
@@ -220,8 +219,7 @@ def test_arrows_lead_from_one_recording_to_the_next() -> None:
     assert found == (1, 2)  # in the dock their streams stand together
     scene = moves.chosen(scene, found[1], of=found[0])
     assert moves.stepped(scene, "up") == (0, 3)  # the nearest on the axis
-    threads = moves.chosen(scene, 1, of=0)
-    assert moves.stepped(threads, "down") == (1, 0)
+    assert moves.stepped(moves.chosen(scene, 1, of=0), "down") == (1, 0)
     assert moves.stepped(moves.chosen(scene, 0, of=1), "up") == (0, 1)
     assert moves.stepped(moves.chosen(scene, 1, of=1), "down") == (0, 3)  # the first of the dock
     assert moves.stepped(moves.chosen(scene, 3, of=0), "up") == (1, 1)
@@ -234,8 +232,7 @@ def test_arrows_lead_from_one_recording_to_the_next() -> None:
 
 def test_moves_go_by_the_axis() -> None:
     far = pair(view=Viewport(0.0, 10.0, 60))
-    there = moves.revealed(far, 1, 20, closer=True, of=1)
-    assert there.view.contains(10_500)
+    assert moves.revealed(far, 1, 20, closer=True, of=1).view.contains(10_500)
     chosen = moves.chosen(far, 1, of=1)
     assert moves.centered(chosen).view.contains(11_000)
     assert moves.look(chosen, Viewport(12_000.0, 10.0, 60)).view.contains(12_000)
@@ -261,8 +258,7 @@ def test_each_has_its_heading_and_its_counters() -> None:
     assert values_at(scene.sources[1], 0, 10_000)[2] == "5"
     chosen = moves.chosen(scene, 3, of=0)
     assert (chosen.cursor, values_at(scene.sources[0], 0, chosen.cursor)[0]) == (4500, "2 of 2")
-    canvas = paint(scene, 30)
-    assert canvas.text(place(scene, 1, Of.COUNTER, 0))[scene.labels :][:40].strip() == ""
+    assert paint(scene, 30).text(place(scene, 1, Of.COUNTER, 0))[scene.labels :][:40].strip() == ""
     pinned = replace(scene, layout=scene.layout.toggle_pin(6))
     assert "run 2" in paint(replace(pinned, labels=26), 30).text(TOP)
 
@@ -277,8 +273,7 @@ def test_threads_of_all_recordings_show_equally_many_rows() -> None:
 def test_a_deep_row_among_several_recordings_is_unfolded_only_as_far_as_needed() -> None:
     """Alone it shows all of its thread."""
     alone = scene_of(trace_of([(0, i, 1000 - 2 * i, f"d{i}") for i in range(20)]), height=5)
-    both = together((alone, 0), (alone, 0), height=12)
-    for scene, rows in ((alone, 20), (both, 11)):
+    for scene, rows in ((alone, 20), (together((alone, 0), (alone, 0), height=12), 11)):
         track = scene.layout.track_of(Of.LANE, 0, 0)
         assert scene.layout.shown[track] < 11
         assert moves.brought_up(scene, 0, 0, 10, 40).layout.shown[track] == rows
@@ -313,8 +308,7 @@ def test_series_that_come_later_stand_below_their_own_recording() -> None:
     scene = pair()
     bare = tuple(replace(source, series=()) for source in scene.sources)
     scene = replace(scene, sources=bare, layout=opened(bare, 40))
-    series = counters(scene.sources[0].trace)
-    layout = with_series(scene, 0, series)
+    layout = with_series(scene, 0, counters(scene.sources[0].trace))
     assert [Of(of) for of in layout.of.tolist()].index(Of.COUNTER) == 3
     assert layout.source.tolist() == [0, 0, 0, 0, 1, 1, 1]
 

@@ -38,8 +38,7 @@ def by_theme(themes: Sequence[Theme]) -> pytest.MarkDecorator:
 
 @by_theme(COLORED)
 def test_every_text_can_be_read(theme: Theme) -> None:
-    bars = names(theme) | {getattr(theme, what) for what in LIT} | {theme.many, theme.many_device}
-    for bar in bars:
+    for bar in names(theme) | {getattr(theme, what) for what in LIT} | {theme.many, theme.many_device}:
         assert contrast(text_on(theme, bar), bar) >= 4.5, (bar, text_on(theme, bar))
     for back in (theme.paper, theme.frame):
         for ink in ("text", "dim", "mark"):
@@ -79,8 +78,7 @@ def test_no_color_means_two_things(theme: Theme) -> None:
             least = 14 if what in ("hint", *OTHERS) else 22
             assert distance(rgb(getattr(theme, what)), rgb(name)) >= least, (what, name)
     for one, other in combinations(("selected", "same", "match", "gap", "mark", "flow"), 2):
-        colors = getattr(theme, one), getattr(theme, other)
-        assert distance(*map(rgb, colors)) >= 20, (one, other)
+        assert distance(*map(rgb, (getattr(theme, one), getattr(theme, other)))) >= 20, (one, other)
     assert not names(theme) & {theme.many, theme.many_device, theme.busy, theme.area}
 
 

@@ -112,8 +112,7 @@ def test_which_calls_change_their_lane(tmp_path: Path, events: list[Event], move
     trace = trace_of(tmp_path, cpu("forward", 0, 10), *events)
     threads = {int(trace.lane[i]) for i in range(len(trace)) if trace.kind[i] == Kind.CPU_OP}
     calls = [i for i in range(len(trace)) if 1200 <= trace.correlation[i] < 1400 and trace.kind[i] == 4]
-    here = sum(int(trace.lane[i]) in threads and trace.parent[i] >= 0 for i in calls)
-    assert here == moved
+    assert sum(int(trace.lane[i]) in threads and trace.parent[i] >= 0 for i in calls) == moved
 
 
 def test_calls_that_two_threads_may_have_made_stay_and_it_is_said(tmp_path: Path) -> None:

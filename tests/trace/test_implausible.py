@@ -49,8 +49,7 @@ def test_a_kernel_that_outlasts_the_trace(
     """A thousandfold, or by hours; one kernel, or several alike: each is cut where the next begins."""
     before = trace_of(events)
     scale = before.span[1] / 1000 * 1000 if length == 1000 else length / 1000
-    chosen = kernels(events)[:how]
-    for kernel in chosen:
+    for kernel in kernels(events)[:how]:
         kernel["dur"] = scale
     trace = trace_of(events)
     assert [(n.kind, n.level, n.count) for n in trace.notices] == [("clipped_duration", "odd", how)]
@@ -82,8 +81,7 @@ def test_a_cut_kernel_is_busy_time(trace_of: Callable[..., Trace], event: Callab
     launches = [event(ts=10 * i, dur=5, cat="hip_runtime", name="hipLaunchKernel") for i in range(5)]
     rocm = [event(ts=20 + 40 * i, dur=40, cat="kernel", pid=0, tid=7, name=f"k{i}") for i in range(5)]
     rocm[1]["dur"] = 1.6e6
-    trace = trace_of([*launches, *rocm])
-    (device,) = find_gaps(trace)
+    (device,) = find_gaps(trace_of([*launches, *rocm]))
     assert (device.busy, device.idle) == (200_000, 0)
 
 
@@ -160,8 +158,7 @@ def test_first_view_is_what_matters(trace_of: Callable[..., Trace], event: Calla
         event(ts=0, dur=1000, cat="Trace", pid="Spans", tid="PyTorch Profiler"),
         event(ts=900, dur=50, cat="overhead", pid=-1, tid=0),
     ]
-    trace = trace_of([*spans, event(ts=100, dur=200)])
-    assert trace.first_view == (100_000, 300_000)
+    assert trace_of([*spans, event(ts=100, dur=200)]).first_view == (100_000, 300_000)
     assert trace_of(spans).first_view == (0, 1_000_000)
 
 

@@ -31,8 +31,7 @@ def astray(times: list[int]) -> tuple[int, int]:
         return ordered[0], ordered[-1]
     holes = [(a, b) for a, b in pairwise(ordered) if b - a > far // 2]
     least = max((b for _, b in holes if b <= low), default=ordered[0])
-    greatest = min((a for a, _ in holes if a >= high), default=ordered[-1])
-    return least, greatest
+    return least, min((a for a, _ in holes if a >= high), default=ordered[-1])
 
 
 def slowly(slices: list[Slice]) -> tuple[list[bool], list[bool], list[int], Counter[str]]:
@@ -96,8 +95,7 @@ def some(rng: random.Random) -> list[Slice]:
         slices.append((Kind.SPAN, 1, base, rng.choice((width, 60 * SECOND, 2000 * SECOND))))
     starts = [s[2] for s in slices]
     first, last = min(starts), max(starts)
-    host = [s[2] + s[3] for s in slices if s[1] in HOST]
-    reach = max(host, default=first) - first
+    reach = max([s[2] + s[3] for s in slices if s[1] in HOST], default=first) - first
     exact = (
         -1, 0, 1000 * max(last - first, SECOND), 100 * max(reach, SECOND // 1000),
         max(10 * reach, 60 * SECOND), 10 * reach, 60 * SECOND, 100 * reach, 1100 * SECOND,

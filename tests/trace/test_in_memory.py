@@ -97,8 +97,7 @@ def test_the_bytes_before_and_after_they_are_copied(size: int, path: Path, mappe
 
 
 def test_small_files_are_read(path: Path) -> None:
-    found = opened(path)
-    assert found.bytes.tobytes() == path.read_bytes()
+    assert opened(path).bytes.tobytes() == path.read_bytes()
     if sys.platform == "linux":
         assert mappings(path) == 0
 
@@ -191,8 +190,7 @@ def test_systems_that_cannot(missing: str, path: Path, mapped: None, monkeypatch
 def test_a_file_that_is_too_short(worth: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(in_memory, "WORTH", worth)
     with path.open("rb", buffering=0) as file:
-        found = in_memory.in_memory(file, SIZE + 4096)
-        assert not found.bring(slice(0, SIZE + 4096))
+        assert not in_memory.in_memory(file, SIZE + 4096).bring(slice(0, SIZE + 4096))
 
 
 def test_a_file_that_somebody_writes_to(path: Path, mapped: None) -> None:

@@ -36,10 +36,8 @@ def test_the_index_finds_what_the_column_shows(train: Trace, column: str) -> Non
 
 
 def test_values_of_more_than_16_bits_and_none_at_all(train: Trace) -> None:
-    random = np.random.default_rng(1)
-    values = random.integers(-1, 300_000, len(train)).astype(np.int32)
-    wide = replace(train, launch=values)
-    index = index_of(wide, "launch")
+    values = np.random.default_rng(1).integers(-1, 300_000, len(train)).astype(np.int32)
+    index = index_of(replace(train, launch=values), "launch")
     assert index.value.tolist() == sorted({*values.tolist()} - {-1})
     assert index.at.tolist() == [
         i for _, i in sorted((v, i) for i, v in enumerate(values.tolist()) if v >= 0)
@@ -56,8 +54,7 @@ def test_the_namesakes_of_a_row(train: Trace) -> None:
     for i in range(0, len(fresh), 97):
         lane, depth, name = int(fresh.lane[i]), int(fresh.depth[i]), int(fresh.name[i])
         alike = (fresh.lane == lane) & (fresh.depth == depth) & (fresh.name == name)
-        found = namesakes(fresh, lane, depth, name)
-        assert found.tolist() == np.flatnonzero(alike).tolist()
+        assert namesakes(fresh, lane, depth, name).tolist() == np.flatnonzero(alike).tolist()
     none = namesakes(fresh, 0, fresh.lanes[0].rows - 1, int(fresh.name[fresh.lanes[-1].first]))
     assert none is not None
     assert not len(none)

@@ -26,8 +26,7 @@ def test_flows_are_in_order_of_category_id_time_and_phase(apart: int) -> None:
     """Both where the ids lie close together and where they are far apart."""
     rows = [(0, 0, 0, 5, 0), (0, 0, 0, 5, 2), (0, 0, 0, 6, 1), (0, 0, apart, 1, 0), (0, 1, 0, 0, 0)]
     for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]):
-        columns = np.array([rows[n] for n in order], np.int64).T
-        _, category, flow, time, phase = columns
+        _, category, flow, time, phase = np.array([rows[n] for n in order], np.int64).T
         ends = FlowEnds(
             phase.astype(np.int8), category.astype(np.int32), flow, np.zeros(5, np.int32), time, flow == 0
         )
@@ -49,8 +48,7 @@ def test_the_target_of_an_id(block: int, monkeypatch: pytest.MonkeyPatch) -> Non
         for seeker, target in zip(seekers.tolist(), found, strict=True):
             same = sorted((int(start[t]), t) for t in range(split) if ids[t] == ids[seeker])
             before = [one for one in same if one[0] <= start[seeker]]
-            expected = before[-1] if before else same[0] if same else (0, -1)
-            assert target == expected[1]
+            assert target == (before[-1] if before else same[0] if same else (0, -1))[1]
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -132,6 +130,5 @@ def test_flows_bind_to_slices(wide: bool) -> None:
 
 def test_what_starts_before_its_launch() -> None:
     start = np.array([10, 20, 5, 8, 30, 20], np.int64)
-    launch = np.array([-1, -1, 0, 0, 1, 1], np.int32)
-    assert count_before_launch(launch, start) == (2, 5)
+    assert count_before_launch(np.array([-1, -1, 0, 0, 1, 1], np.int32), start) == (2, 5)
     assert count_before_launch(np.full(6, -1, np.int32), start) == (0, 0)

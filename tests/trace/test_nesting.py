@@ -151,8 +151,7 @@ def test_more_overlap_than_stacks() -> None:
 def test_equal_slices_keep_the_order_of_the_file() -> None:
     lane = np.zeros(5, dtype=np.int32)
     start = np.array([3, 3, 1, 3, 3])
-    duration = np.array([2, 5, 9, 2, 5])
-    assert sort_slices(lane, start, duration)[0].tolist() == [2, 1, 4, 0, 3]
+    assert sort_slices(lane, start, np.array([2, 5, 9, 2, 5]))[0].tolist() == [2, 1, 4, 0, 3]
 
 
 Event = dict[str, Any]
@@ -260,5 +259,4 @@ def test_many_lanes_out_of_order_are_sorted_as_few_are() -> None:
     assert (
         order.reshape(lanes, 4) - order.reshape(lanes, 4).min(axis=1, keepdims=True) == [2, 1, 3, 0]
     ).all()
-    few = sort_slices(lane[:40], start[:40], duration[:40])[0]
-    assert few.tolist() == order[:40].tolist()
+    assert sort_slices(lane[:40], start[:40], duration[:40])[0].tolist() == order[:40].tolist()

@@ -53,8 +53,7 @@ def test_a_thread_is_called_by_its_number_and_its_name(
     tmp_path: Path, tid: str, given: str, name: str
 ) -> None:
     named: list[Event] = [{"ph": "M", "name": "thread_name", "pid": 9, "tid": tid, "args": {"name": given}}]
-    trace = trace_of(tmp_path, cpu("op", 0, 1) | {"tid": tid}, *(named if given else []))
-    (lane,) = trace.lanes
+    (lane,) = trace_of(tmp_path, cpu("op", 0, 1) | {"tid": tid}, *(named if given else [])).lanes
     assert lane.name.strip() == name
 
 

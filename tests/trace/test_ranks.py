@@ -145,8 +145,7 @@ def test_the_steps_of_one_rank(tmp_path: Path) -> None:
 
 def test_devices_with_the_same_number(tmp_path: Path) -> None:
     """Each rank sees only its own device, as number 0."""
-    ranks = [(f"[DP00-TP{n:02d}]", of_rank(0)) for n in range(12)]
-    trace = merged(tmp_path, *reversed(ranks))
+    trace = merged(tmp_path, *reversed([(f"[DP00-TP{n:02d}]", of_rank(0)) for n in range(12)]))
     devices = [(p.rank, p.device) for p in trace.processes if p.device >= 0]
     assert devices == [(f"DP00-TP{n:02d}", n) for n in range(12)]
     assert gap_report(Part(trace))[11].name == "GPU type 0"

@@ -59,8 +59,7 @@ def written(path: Path, sample: str = "train") -> Path:
 
 @lru_cache(maxsize=2)
 def with_everything(sample: str) -> str:
-    text = gzip.decompress((SAMPLES / f"{sample}.json.gz").read_bytes())
-    document = json.loads(text)
+    document = json.loads(gzip.decompress((SAMPLES / f"{sample}.json.gz").read_bytes()))
     document["traceEvents"] += [
         {"ph": "C", "name": "memory", "pid": 1, "ts": 5 + i, "args": {"bytes": i * 1.5}} for i in range(9)
     ]
@@ -725,8 +724,7 @@ async def test_the_app_keeps_what_it_shows(path: Path, cache: Path, monkeypatch:
     from tracetui.tui import loading
 
     monkeypatch.setattr(loading, "AFTER", 0.0)
-    task = loading.LoadTask(path).start()
-    task.ended.result(60)
+    loading.LoadTask(path).start().ended.result(60)
     for thread in saved._threads:
         thread.join(60)
     assert saved.find(open_source(path)) is not None

@@ -150,8 +150,7 @@ def test_what_is_captured_does_not_run(tmp_path: Path) -> None:
     assert names(trace_of(tmp_path, *events, begin, end)) == [7]
     assert names(trace_of(tmp_path, *events, end)) == [7]  # begun before the recording
     assert names(trace_of(tmp_path, *events, begin)) == []  # still under way at its end
-    made = launch(65, 8, name="cudaGraphInstantiate")
-    assert names(trace_of(tmp_path, *events, made)) == [7]
+    assert names(trace_of(tmp_path, *events, launch(65, 8, name="cudaGraphInstantiate"))) == [7]
 
 
 def test_a_call_within_a_launch_is_part_of_it(tmp_path: Path) -> None:
@@ -206,8 +205,7 @@ def test_the_verdict_leaves_out_what_is_not_known(tmp_path: Path) -> None:
     events = [step(1, 0, 100), *run(10, 50, 1), step(2, 100, 100), *run(110, 30, 2), *run(180, 20, 4)]
     events += [step(3, 200, 100), *run(210, 50, 6)]
     healthy = Part(trace_of(tmp_path, *events))
-    lost = [launch(150, 3), launch(160, 5)]
-    results = Part(trace_of(tmp_path, *events, *lost))
+    results = Part(trace_of(tmp_path, *events, *[launch(150, 3), launch(160, 5)]))
     assert steps_of(healthy).rows[1].verdict.busy_share == pytest.approx(50 / 100)
     row = steps_of(results).rows[1]
     assert (row.lost, dict(row.verdict.left_out)["not recorded"]) == (2, 30_000)

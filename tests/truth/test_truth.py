@@ -123,8 +123,7 @@ def test_an_entry_is_complete(path: Path, entry: Entry) -> None:
 
 def test_rules_are_called_by_their_names() -> None:
     named = {rule for _, entry in ENTRIES for key in ("must", "must_not") for rule in entry.get(key, [])}
-    unknown = {name for rule in named - {"*"} for name in rule.split("|") if name not in RULES}
-    assert not unknown
+    assert not {name for rule in named - {"*"} for name in rule.split("|") if name not in RULES}
 
 
 def test_every_trace_in_the_repository_has_an_entry() -> None:

@@ -72,8 +72,7 @@ async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
-        name = llama.names.index("aten::silu")
-        events = np.flatnonzero(llama.name == name)
+        events = np.flatnonzero(llama.name == llama.names.index("aten::silu"))
         screen.walk.select(int(events[0]))
         await until(pilot, lambda: pane.row is not None and pane.averages.names[pane.row] == "aten::silu")
         ran = {int(i): int(llama.duration[(llama.op == i) & (llama.launch >= 0)].sum()) for i in events}
@@ -98,8 +97,7 @@ async def test_sorting_by_key_and_filtering() -> None:
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
-        averages = pane.averages
-        assert averages is not None
+        assert pane.averages is not None
         assert pane.sort == "self_device"
         await pilot.press("less_than_sign")
         assert (pane.sort, pane.descending) == ("name", False)
@@ -223,8 +221,7 @@ async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama: Trace)
         await pilot.press("left_square_bracket")
         assert screen.walk.selected == launch
         await pilot.press("left_square_bracket")
-        op = screen.walk.selected
-        assert op == int(llama.op[launch])
+        assert screen.walk.selected == int(llama.op[launch])
         await pilot.press("right_square_bracket", "right_square_bracket")
         assert screen.walk.selected == kernel
 
@@ -241,8 +238,7 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
         assert labels["launch"].event == int(llama.launch[kernel])
         assert labels["correlation"].value == str(int(llama.correlation[kernel]))
         assert {"occupancy", "step", "op", "duration"} <= set(labels)
-        row = next(n for n, line in enumerate(pane.lines) if line.label == "launch")
-        pane.show_row(row)
+        pane.show_row(next(n for n, line in enumerate(pane.lines) if line.label == "launch"))
         await pilot.press("enter")
         await until(pilot, lambda: screen.walk.selected == int(llama.launch[kernel]))
 

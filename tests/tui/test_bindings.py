@@ -124,8 +124,7 @@ async def test_nothing_of_the_help_is_clipped(size: tuple[int, int]) -> None:
 
 
 def test_the_page_of_keys_has_every_key() -> None:
-    page = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
-    table = page.split("The mouse:")[0]
+    table = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8").split("The mouse:")[0]
     told = re.findall(r"`([^`]+)`", table)
     assert "with Shift, faster" in table
     missing = (
@@ -144,8 +143,7 @@ def test_the_page_of_keys_has_every_key() -> None:
 
 def test_keys_can_be_changed_by_id() -> None:
     changed = rebound({"zoom_in": "i, plus"})
-    action = find("zoom_in", changed)
-    assert action.keys == ("i", "plus")
+    assert find("zoom_in", changed).keys == ("i", "plus")
     assert find("zoom_out", changed) == find("zoom_out")
 
 

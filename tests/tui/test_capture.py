@@ -57,8 +57,7 @@ def test_sizes_double_and_halve_and_other_numbers_count() -> None:
     start = value_of(MLP, batch)
     assert value_of(stepped(MLP, batch, 1), batch) == 2 * start
     assert value_of(stepped(MLP, batch, -1), batch) == start // 2
-    active = field(MLP, "active")
-    assert stepped(MLP, active, 1).active == 4
+    assert stepped(MLP, field(MLP, "active"), 1).active == 4
     optional = field(CaptureOptions("matmul_add"), "batch")
     one = stepped(CaptureOptions("matmul_add"), optional, 1)
     assert value_of(one, optional) == 1

@@ -104,8 +104,7 @@ async def test_every_tab_has_its_title_at_120_columns() -> None:
     app = two()
     more = sum(len(f" {key} {spec.key} ") for key, spec in keyed(PANES)[9:])  # with the nine of a number, 120
     async with app.run_test(size=(120 + more, 36)) as pilot:
-        screen = await compared(pilot)
-        tabs = screen.area.tabs
+        tabs = (await compared(pilot)).area.tabs
         panes = [(key, spec.key) for key, spec in (*keyed(LAYOUTS["pair"].panes), *keyed(PANES))]
         for key, pane in (panes[0], ("7", "steps"), panes[-1]):
             await pilot.press(key)
@@ -131,8 +130,7 @@ async def test_e_explains_the_line_under_the_cursor() -> None:
         # Enter on a place goes there.
         sheet = app.screen
         assert isinstance(sheet, DifferenceScreen)
-        at = next(n for n, line in enumerate(sheet.lines) if line.event == 1)
-        for _ in range(at):
+        for _ in range(next(n for n, line in enumerate(sheet.lines) if line.event == 1)):
             await pilot.press("down")
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is screen and screen.walk.selected is not None)
@@ -159,8 +157,7 @@ async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
             await pilot.pause()
             assert f"difference {n + 1} of {len(told)}" in screen.footer.message
             assert f"difference {n + 1}  {one.text[:60]}" in text(app)
-            pane = pane_of(screen, ComparePane)
-            assert pane.row == n
+            assert pane_of(screen, ComparePane).row == n
         await pilot.press("left_parenthesis")
         assert screen.session.comparing.at == len(told) - 2
         await pilot.press("escape")
@@ -196,8 +193,7 @@ async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch: p
 
 
 async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
-    app = two()
-    async with app.run_test(size=USUAL) as pilot:
+    async with two().run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         comparing = screen.session.comparing
         fused = next(n for n, one in enumerate(comparing.differences) if one.kind == "fused")
@@ -211,8 +207,7 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
             assert screen.area.open.has_focus, "the keys stay with the pane"
         # A number says how far the steps are apart; the last line leads to the averages.
         pane = pane_of(screen, ComparePane)
-        step = [entry.name for entry in pane.entries].index("step time")
-        pane._go(step)
+        pane._go([entry.name for entry in pane.entries].index("step time"))
         await pilot.press("enter")
         await until(pilot, lambda: "lowest and highest of a step: A " in screen.footer.message)
         # Idle time leads to its longest gap: mlp_eager has none for the CPU's reasons, mlp_compile has.
@@ -287,8 +282,7 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
             column = pane.table.column(key)
             assert column.values is not None
             values = np.asarray(column.values(), dtype=float)[pane.order]
-            known = values[np.isfinite(values)]
-            assert (np.diff(known) <= 0).all()
+            assert (np.diff(values[np.isfinite(values)]) <= 0).all()
         assert pane.joined is not None
         row = next(r for r, name in enumerate(pane.joined.names) if "nvjet" in name)
         pane.show_row(row)
@@ -335,8 +329,7 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
         screen.session.comparing.align()
         await pilot.press("7")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
-        steps = screen.area.open
-        steps.show_row(2)
+        screen.area.open.show_row(2)
         await pilot.press("enter")
         offset = screen.walk.scene.sources[1].offset
         low, high = (int(one[2]) + offset for one in step_windows_of(screen.walk.recordings[1].whole))
@@ -344,8 +337,7 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
 
 
 async def test_search_gaps_and_marks_go_on_working() -> None:
-    app = two()
-    async with app.run_test(size=USUAL) as pilot:
+    async with two().run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         await pilot.press("slash", *"cat:kernel", "enter")
         await until(pilot, lambda: len(screen.session.search) == 15 + 12 and screen.walk.selected is not None)
@@ -494,8 +486,7 @@ async def test_without_unicode_everything_is_ascii() -> None:
 
 async def test_the_other_recording_is_drawn_in_the_same_frame() -> None:
     """Its number of gaps and its pane do not wait for a message, which would take a second frame."""
-    app = two()
-    async with app.run_test(size=USUAL) as pilot:
+    async with two().run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         counts = [f"{len(gaps_of(one.whole)):,}" for one in screen.walk.recordings]
         assert counts[0] != counts[1]

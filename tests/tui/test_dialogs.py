@@ -143,15 +143,13 @@ async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_cl
 
 async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
     async with visit(MLP, size=(60, 60)) as (app, pilot, _):
-        trace = screen_of(app).trace
-        kernel = int(trace.is_kind(Kind.KERNEL).argmax())
+        kernel = int(screen_of(app).trace.is_kind(Kind.KERNEL).argmax())
         screen_of(app).timeline.walk.select(kernel)
         await pilot.press("e")
         sheet = app.screen
         assert isinstance(sheet, ExplainScreen)
         await until(pilot, lambda: bool(sheet.lines))
-        chain = [line for line in sheet.lines if line.event == kernel]
-        assert len(chain) > 1
+        assert len([line for line in sheet.lines if line.event == kernel]) > 1
         await pilot.press("end")
         await pilot.pause()
         shown = " ".join(" ".join(row[14:-1].split()) for row in sheet_lines(app))
@@ -210,8 +208,7 @@ async def test_the_palette_keeps_the_groups_of_the_help_together() -> None:
 async def test_the_palette_has_every_action_and_zooms() -> None:
     async with visit(MLP, size=SIZE) as (app, pilot, screen):
         found = {c.choice.text for c in commands(app, screen)}
-        missing = {capital(a.text) for a in ACTIONS} - found
-        assert missing == {"Find a command"}
+        assert ({capital(a.text) for a in ACTIONS} - found) == {"Find a command"}
         before = screen.walk.view.span_ns
         await pilot.press("ctrl+p", *"zoin", "enter")
         await until(pilot, lambda: screen.walk.view.span_ns < before)
@@ -300,8 +297,7 @@ async def test_what_was_entered_wrongly_can_be_put_right(
         await until(pilot, lambda: "⚠ the trace runs from" in lines(app)[-1])
         await pilot.press("ctrl+u", *"100us", "enter")
         await until(pilot, lambda: screen_of(app).prompts.prompt is None)
-        view = screen_of(app).timeline.walk.view
-        assert view.contains(100_000)
+        assert screen_of(app).timeline.walk.view.contains(100_000)
         assert screen_of(app).timeline.walk.scene.instant == 100_000
         await pilot.press("E", "ctrl+u", *"no/x.md", "enter")
         await until(pilot, lambda: "⚠ no/x.md: No such file or directory" in lines(app)[-1])

@@ -49,8 +49,7 @@ def test_the_profilers_own_work_in_an_op_is_not_the_ops(tmp_path: Path) -> None:
     """It lies on a lane of its own, but PyTorch takes it off the op that it held up."""
     request = cpu("Activity Buffer Request", 20, 30, "overhead", **{"External id": 5})
     op = cpu("aten::mm", 0, 100, **{"External id": 5})
-    events = [op, cpu("aten::empty", 60, 10), request | {"pid": -1, "tid": 0}]
-    trace = trace_of(tmp_path, *events)
+    trace = trace_of(tmp_path, *[op, cpu("aten::empty", 60, 10), request | {"pid": -1, "tid": 0}])
     at = next(i for i in range(len(trace)) if trace.name_of(i) == "aten::mm")
     told = next(f.value for f in event_facts(trace, at, {}) if f.label == "self time")
     assert told.startswith("60.000 µs")
@@ -119,8 +118,7 @@ def test_what_a_device_event_took(args: dict[str, Any], facts: list[tuple[str, s
 
 def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama: Trace) -> None:
     op = int(llama.op[int(np.flatnonzero((llama.op >= 0) & llama.is_kind(Kind.KERNEL))[50])])
-    inside = flow.launches_within(llama, op)
-    work = np.flatnonzero(np.isin(llama.launch, inside))
+    work = np.flatnonzero(np.isin(llama.launch, flow.launches_within(llama, op)))
     facts = event_facts(llama, op, None)
     told = next(f for f in facts if f.label == "on the GPU")
     assert told.value.startswith(f"{len(work)} event")
@@ -160,8 +158,7 @@ def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path: Path
 
 
 def test_follow_and_unfollow_are_each_other(llama: Trace) -> None:
-    launches = np.unique(llama.launch[llama.launch >= 0])[::97]
-    for launch in launches.tolist():
+    for launch in np.unique(llama.launch[llama.launch >= 0])[::97].tolist():
         kernel, said = flow.follow(llama, launch)
         assert kernel is not None
         assert int(llama.launch[kernel]) == launch
@@ -182,8 +179,7 @@ def test_an_op_has_the_backward_of_what_it_calls(llama: Trace) -> None:
     linear = np.flatnonzero(llama.is_kind(Kind.CPU_OP) & (llama.name == llama.names.index("aten::linear")))
     assert len(linear)
     for i in linear.tolist():
-        stop = flow.subtree(llama, i)[1]
-        inside = np.flatnonzero((llama.flow_from >= i) & (llama.flow_from < stop))
+        inside = np.flatnonzero((llama.flow_from >= i) & (llama.flow_from < flow.subtree(llama, i)[1]))
         others = llama.flow_to[inside].tolist()
         found, back = flow.partner(llama, i)
         assert found in others
@@ -193,8 +189,7 @@ def test_an_op_has_the_backward_of_what_it_calls(llama: Trace) -> None:
 
 
 def test_the_ends_of_a_flow_say_so(small: Trace) -> None:
-    kernel = int(np.flatnonzero(small.launch >= 0)[-1])
-    target, said = flow.follow(small, kernel)
+    target, said = flow.follow(small, int(np.flatnonzero(small.launch >= 0)[-1]))
     assert target is None
     assert "ends here" in said
     top = int(np.flatnonzero(small.is_kind(Kind.ANNOTATION) & (small.parent < 0))[0])
@@ -288,8 +283,7 @@ def test_long_arguments_are_cut_and_wrapped() -> None:
 
 
 def test_histogram_hides_nothing() -> None:
-    values = np.sort(np.array([1.0] * 1000 + [50.0] + [100.0]))
-    bars = histogram(values)
+    bars = histogram(np.sort(np.array([1.0] * 1000 + [50.0] + [100.0])))
     assert len(bars) == 24
     assert bars[0] == "█"
     assert sum(c != "·" for c in bars) == 3
@@ -328,14 +322,12 @@ def test_memory_at_an_events_start_and_what_it_changes(tmp_path: Path) -> None:
 
 def test_arguments_of_a_file_that_was_overwritten(tmp_path: Path) -> None:
     path = write_trace(tmp_path / "o.json", [slice_event("f", 0, 5), slice_event("g", 10, 10, args={"a": 1})])
-    trace = load(path)
-    assert args_of(trace, 0) == {}
+    assert args_of(load(path), 0) == {}
     path.write_text(path.read_text().replace("cpu_op", "cpu_ip") + " ")
     os.utime(path, ns=(1, 1))
     again = load(path)
     path.write_text("{}")
-    told = args_of(again, 1)
-    assert "no longer readable" in told["arguments"]
+    assert "no longer readable" in args_of(again, 1)["arguments"]
     assert memory_records(again) is None
 
 

@@ -235,8 +235,7 @@ def own_times(events: list[dict[str, Any]]) -> dict[str, float]:
 def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
     results = results_of(path.name.split(".")[0])
     parts = time_parts(verdict_of(results))
-    counted = [part.share for part in parts if part.share is not None]
-    assert sum(counted) == pytest.approx(1)
+    assert sum([part.share for part in parts if part.share is not None]) == pytest.approx(1)
     total = sum(part.duration for part in parts)
     for width in (10, 37, 60):
         cells = bar_cells(parts, width)
@@ -248,8 +247,7 @@ def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
     for part in parts:
         target = evidence(results, part.what)
         if target.gap is not None:
-            pieces = causes_of(results).pieces[target.gap]
-            assert pieces.max() > 0
+            assert causes_of(results).pieces[target.gap].max() > 0
         elif target.event is not None:
             assert results.trace.duration[target.event] <= results.trace.span[1]
         else:
@@ -293,8 +291,7 @@ async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
         await until(pilot, lambda: line.verdict is not None)
         causes = causes_of(screen.session.active.whole)
         seen = []
-        longest = max(line.parts, key=lambda part: part.share or 0.0)
-        first = line.parts.index(longest)
+        first = line.parts.index(max(line.parts, key=lambda part: part.share or 0.0))
         assert first > 0
         for part in (parts := line.parts[first:] + line.parts[:first]):
             await pilot.press("h")
@@ -393,8 +390,7 @@ async def test_an_empty_trace_says_so_everywhere(tmp_path: Path) -> None:
 
 
 def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
-    nothing = Verdict("not known", None, None, "There are no GPU events here.")
-    assert time_parts(nothing) == ()
+    assert time_parts(Verdict("not known", None, None, "There are no GPU events here.")) == ()
     assert bar_cells((), 3) == []
 
 
@@ -493,8 +489,7 @@ async def test_a_number_shows_a_pane_and_gives_it_the_keys() -> None:
 
 async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below() -> None:
     app = app_of(SAMPLES / "train.json.gz", "ops")
-    results = results_of("train")
-    total = averages_of(results).total_self_device / 1000
+    total = averages_of(results_of("train")).total_self_device / 1000
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
         for key in ("3", "4"):

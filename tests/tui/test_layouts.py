@@ -30,8 +30,7 @@ async def test_a_job_has_its_own_top_line_and_panes_of_the_rank_with_the_selecti
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
         assert screen.session.layout is JOB
-        lines = text(app).splitlines()
-        assert lines[0].startswith(" 3 ranks: 0 rank_0   1 rank_1   2 rank_2")
+        assert text(app).splitlines()[0].startswith(" 3 ranks: 0 rank_0   1 rank_1   2 rank_2")
         pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: pane.overview is not None)
         assert pane.of == 0

@@ -121,10 +121,8 @@ def test_times_of_a_column_have_one_unit_and_line_up() -> None:
     assert [longer.title, longer.text(0), longer.text(2)] == ["T ms", "123.457", "0.100"]
     summed = time_column("t", "T", values[:3], total=1_234_567_890)
     assert (summed.title, summed.width) == ("T µs", len("1,234,567.890"))
-    averages = time_column("t", "T", np.array([1234.5678]), zero="0")
-    assert averages.text(0) == "1.235"
-    nothing = time_column("t", "T", np.zeros(0, dtype=np.int64))
-    assert nothing.width == len("0.000")
+    assert time_column("t", "T", np.array([1234.5678]), zero="0").text(0) == "1.235"
+    assert time_column("t", "T", np.zeros(0, dtype=np.int64)).width == len("0.000")
 
 
 def test_the_sign_of_the_order_takes_nothing_from_a_title() -> None:

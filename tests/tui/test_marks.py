@@ -453,8 +453,7 @@ async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_
 
 def test_loaded_traces_know_their_zero() -> None:
     """The marks rest on it."""
-    zeros = {loaded(name).info.zero_ns for name in ("mlp_eager", "mlp_compile", "llama_train")}
-    assert len(zeros) == 3
+    assert len({loaded(name).info.zero_ns for name in ("mlp_eager", "mlp_compile", "llama_train")}) == 3
 
 
 def test_a_mark_on_a_kernel_says_so_in_short() -> None:

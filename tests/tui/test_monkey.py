@@ -131,8 +131,7 @@ def test_the_same_seed_does_the_same(monkey: ModuleType) -> None:
 
     assert first(4) == first(4)
     assert first(4) != first(5)
-    kinds = {act.split()[0] for act in first(4)}
-    assert {"keys", "click", "drag", "wheel", "resize", "move"} <= kinds
+    assert {"keys", "click", "drag", "wheel", "resize", "move"} <= {act.split()[0] for act in first(4)}
 
 
 def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey: ModuleType) -> None:
@@ -149,8 +148,7 @@ def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey: ModuleType) ->
 def test_all_is_done_once_before_memory_is_measured(monkey: ModuleType) -> None:
     memory = importlib.import_module("monkey_memory")
     done = list(memory.everything())
-    sizes = {act.size for act in done if act.kind == "resize"}
-    assert sizes == set(memory.SIZES)
+    assert {act.size for act in done if act.kind == "resize"} == set(memory.SIZES)
     assert {key for act in done for key in act.keys} >= {*memory.KEYS, *memory.MORE_KEYS, *memory.OPENERS}
     random = monkey.acts(1)
     kinds = {next(random).kind for _ in range(500)}

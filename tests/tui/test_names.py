@@ -55,8 +55,7 @@ def test_kernels_of_one_short_name_are_told_apart_in_the_averages_and_sort_as_sh
 
 def test_short_names_of_many_events() -> None:
     trace = loaded("mlp_eager")
-    some = np.array([3, -1, 5, 3])
-    found = short_names(trace, some)
+    found = short_names(trace, np.array([3, -1, 5, 3]))
     assert found[0] == found[3] != ""
     assert found[1] == ""
     assert short_names(trace, np.zeros(0, dtype=np.int64)) == []
@@ -64,6 +63,5 @@ def test_short_names_of_many_events() -> None:
 
 def test_a_cut_name_keeps_both_ends() -> None:
     name = "aten::cudnn_convolution_" + "y" * 5000 + "_backward"
-    column = Column("name", "Name", lambda r: name, None, 20, False, ends=True)
-    shown = drawing._cell(column, 0, 20)
+    shown = drawing._cell(Column("name", "Name", lambda r: name, None, 20, False, ends=True), 0, 20)
     assert shown == "aten::cud…y_backward"

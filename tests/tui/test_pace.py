@@ -34,8 +34,7 @@ def test_the_first_frame_at_once_and_then_so_many_a_second() -> None:
 
 
 def test_no_limit_draws_whenever_asked() -> None:
-    clock = Clock()
-    pace = Pace(0, clock)
+    pace = Pace(0, Clock())
     assert [pace.wait(App[Any]()) for _ in range(5)] == [0.0] * 5
 
 

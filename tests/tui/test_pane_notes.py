@@ -35,8 +35,7 @@ def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path: Path) -
     trace = trace_of(tmp_path, *run(100, 300, 1), *run(400, 500, 2, NCCL, stream=13), *run(900, 200, 3))
     (show,) = FindingsPane(Session([Recording(trace)]), "findings").work_out()
     assert isinstance(show, partial)
-    note = show.args[1]
-    assert note.endswith("; communication alone 50.0% of the busy time")
+    assert show.args[1].endswith("; communication alone 50.0% of the busy time")
     quiet = trace_of(tmp_path, *run(100, 300, 1), *run(400, 20, 2, NCCL, stream=13), *run(420, 200, 3))
     (show,) = FindingsPane(Session([Recording(quiet)]), "findings").work_out()
     assert isinstance(show, partial)

@@ -197,8 +197,7 @@ def test_what_was_folded_in_the_part_is_folded_in_the_whole(tmp_path: Path) -> N
     before, after, new = (Session([Recording(one, part=one is part)]) for one in (part, whole, whole))
     for session in (before, after, new):
         session.lanes.resize(100, 40)
-    lanes = {lane.tid: n for n, lane in enumerate(part.lanes)}
-    before.lanes.toggle_fold(lanes["2"])
+    before.lanes.toggle_fold({lane.tid: n for n, lane in enumerate(part.lanes)}["2"])
     after.lanes.pin(next(n for n, lane in enumerate(whole.lanes) if lane.tid == "4"))
     new.lanes.pin(next(n for n, lane in enumerate(whole.lanes) if lane.tid == "4"))
     wanted = [

@@ -147,8 +147,7 @@ async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
 
 async def test_the_sheet_and_the_details_keep_their_line_at_another_width() -> None:
     async with visit(DATA / "mlp_eager.json.gz", size=(100, 30)) as (app, pilot, screen):
-        trace = screen.trace
-        screen.walk.select(int(np.flatnonzero(trace.launch >= 0)[0]))
+        screen.walk.select(int(np.flatnonzero(screen.trace.launch >= 0)[0]))
         await pilot.press("2")
         await until(pilot, lambda: isinstance(screen.area.open, DetailsPane))
         pane = pane_of(screen, DetailsPane)

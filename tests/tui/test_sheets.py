@@ -387,8 +387,7 @@ async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
         assert "folder" in sheet_lines(app)[2]
         await pilot.press("tab", "tab")
         await pilot.pause()
-        prompt = app.screen.traces.prompt
-        assert prompt._input.value == f"{tmp_path}/runs/second.json.gz"
+        assert app.screen.traces.prompt._input.value == f"{tmp_path}/runs/second.json.gz"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen) and app.screen is not first)
         assert len(app.traces) == 2
@@ -429,8 +428,7 @@ async def test_the_first_screen_begins_with_a_folder(tmp_path: Path) -> None:
     app = TracetuiApp(found=traces_in(tmp_path))
     async with app.run_test(size=(200, 50)) as pilot:
         await pilot.pause()
-        first = text(app).split("\n")[2]
-        assert first.split()[:2] == ["▸trace", "monday/one.json.gz"]
+        assert text(app).split("\n")[2].split()[:2] == ["▸trace", "monday/one.json.gz"]
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 

@@ -197,8 +197,7 @@ async def test_a_hundred_thousand_rows_cost_the_lines_on_the_screen() -> None:
         asked.append(row)
         return str(values[row])
 
-    table = Table((Column("number", "Number", text, lambda: values, 12),), len(values))
-    app = Host(table)
+    app = Host(Table((Column("number", "Number", text, lambda: values, 12),), len(values)))
     async with app.run_test(size=(40, 12)) as pilot:
         view = app.query_one(TableView)
         assert view.row == int(values.argmax())
@@ -211,8 +210,7 @@ async def test_a_hundred_thousand_rows_cost_the_lines_on_the_screen() -> None:
 
 async def test_markup_and_filters_are_plain_text() -> None:
     names = ["[bold red]x[/]", "[/nothing]"]
-    table = Table((Column("n", "N", names.__getitem__, None, 0, False),), 2, names.__getitem__)
-    app = Host(table)
+    app = Host(Table((Column("n", "N", names.__getitem__, None, 0, False),), 2, names.__getitem__))
     async with app.run_test(size=(40, 6)):
         view = app.query_one(TableView)
         assert "[bold red]x[/]" in lines(view)[1]

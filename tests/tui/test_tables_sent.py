@@ -64,8 +64,7 @@ class Watched(OnTerminal):
         assert view._board is not None
         known, made = list(view._board.lines), view._drawn
         view._drawn = None  # the lines are made anew, too: what is kept of them may be stale
-        stack = self._background_screens
-        update = self.screen._compositor.render_update(full=True, screen_stack=stack)
+        update = self.screen._compositor.render_update(full=True, screen_stack=self._background_screens)
         assert isinstance(update, CompositorUpdate)
         terminal.feed(update.render_segments(self.ansi))
         view._board.lines, view._drawn = known, made

@@ -201,8 +201,7 @@ async def test_the_longest_gap_and_what_caused_it() -> None:
         await p.press("g")
         assert await p.reads_time("idle for ") == pytest.approx(length, rel=1e-4)
         # The launch came late, and no op ran meanwhile: that is "host".
-        launch = p.file.launches[ended["args"]["correlation"]]
-        assert launch["ts"] - start > length / 2
+        assert p.file.launches[ended["args"]["correlation"]]["ts"] - start > length / 2
         covered = np.zeros(int(length) + 1, dtype=bool)
         for op in p.file.ops:
             low, high = int(op["ts"] - start), int(op["ts"] + op["dur"] - start)
@@ -213,8 +212,7 @@ async def test_the_longest_gap_and_what_caused_it() -> None:
 
 async def test_which_op_launched_this_kernel() -> None:
     async with person("train", longest_kernel) as p:
-        kernel = longest_kernel(p.file)
-        op = p.file.around(p.file.launches[kernel["args"]["correlation"]])[-1]
+        op = p.file.around(p.file.launches[longest_kernel(p.file)["args"]["correlation"]])[-1]
         await p.press("2")
         await p.reads(rf"(?m)^ op +↵ {re.escape(op['name'])}\s")
 
@@ -333,8 +331,7 @@ async def test_the_most_expensive_kernel() -> None:
 
 async def test_the_next_kernel_on_the_stream() -> None:
     async with person("train", longest_kernel) as p:
-        at = p.file.work.index(longest_kernel(p.file))
-        follows = p.file.work[at + 1]
+        follows = p.file.work[p.file.work.index(longest_kernel(p.file)) + 1]
         await p.press("right")
         # The selected event's own line: its start tells it from others of its name.
         begin = follows["ts"] - min(e["ts"] for e in p.file.slices)
@@ -427,8 +424,7 @@ def ends(event: Event) -> float:
 
 async def test_explain_an_event() -> None:
     async with person("train", longest_kernel) as p:
-        kernel = longest_kernel(p.file)
-        launch = launch_of(p.file, kernel)
+        launch = launch_of(p.file, longest_kernel(p.file))
         await p.press("e")
         await p.reads("what it is")
         await p.reads("◀ this event")
@@ -491,8 +487,7 @@ async def test_how_busy_the_gpu_was() -> None:
             busy += max(0.0, ends(event) - max(event["ts"], reached))
             reached = max(reached, ends(event))
         share = busy / (reached - p.file.work[0]["ts"])
-        found = await p.reads(r"GPU (\d+)% overall")
-        assert int(found[1]) == pytest.approx(100 * share, abs=1)
+        assert int((await p.reads(r"GPU (\d+)% overall"))[1]) == pytest.approx(100 * share, abs=1)
 
 
 async def test_go_to_a_time() -> None:

@@ -69,8 +69,7 @@ class Watched(OnTerminal):
         """A terminal that is drawn anew, in full."""
         terminal = Terminal(self.terminal.width, self.terminal.height)
         screen = self.screen
-        main = next(s for s in self.screen_stack if isinstance(s, Main))
-        view = main.view
+        view = next(s for s in self.screen_stack if isinstance(s, Main)).view
         known = view._board, list(view._board.lines), view._cells, list(view._strips)
         view._cells = None  # painted anew, too: what is kept of it may be stale
         update = screen._compositor.render_update(full=True, screen_stack=self._background_screens)
@@ -201,18 +200,15 @@ def test_a_patch_sends_what_differs() -> None:
     terminal.feed("\x1b[1;1H" + second.crop(0, 12).render(console))
     assert "".join(c for c, _ in terminal.cells[0]) == "0123456789aXcdefghij"
     assert len(second.crop(0, 12).render(console)) == 0  # it is there now
-    third = DeltaStrip(line_of("Y123456789aXcdefghiZ"), 0, board)
-    assert len(third.patch()) < 50
-    same = DeltaStrip(line_of("Y123456789aXcdefghiZ"), 0, board)
-    assert same.end == 0
+    assert len(DeltaStrip(line_of("Y123456789aXcdefghiZ"), 0, board).patch()) < 50
+    assert DeltaStrip(line_of("Y123456789aXcdefghiZ"), 0, board).end == 0
 
 
 def test_what_was_covered_is_sent_in_full() -> None:
     console = Console()
     for cover in (lambda s: s.divide([5, 20]), lambda s: s.crop(3, 20), lambda s: s.crop(0, 1)):
         board = Board(1)
-        strip = DeltaStrip(line_of("0123456789abcdefghij"), 0, board)
-        strip.render(console)
+        DeltaStrip(line_of("0123456789abcdefghij"), 0, board).render(console)
         changed = DeltaStrip(line_of("0123456789aXcdefghij"), 0, board)
         cover(changed)
         assert board.lines[0] is None

@@ -254,8 +254,7 @@ async def test_click_on_a_gap(shell: Shell) -> None:
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        kernel = of_name(view.walk.trace, "kernel0")[3]
-        x, y = cell_of(view, kernel)
+        x, y = cell_of(view, of_name(view.walk.trace, "kernel0")[3])
         await pilot.click(TimelineView, offset=(x + 2, y))
         await pilot.pause()
         gap = shell.heard(GapClicked)[0]
@@ -502,8 +501,7 @@ async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
         bar = shell.bar.render_lines(shell.bar.size.region)[0].text
         assert bar.startswith(" trace.json aten::op1  at ")
         assert f"at {(int(trace.start[target]) + 3_000_000) / 1e6:.3f}" in bar
-        session = view.session
-        session.search.find("kernel1")
+        view.session.search.find("kernel1")
         assert [int(s.matches.sum()) for s in view.walk.scene.sources if s.matches is not None] == [10, 10]
         view.walk.select(None)
         await pilot.pause()

@@ -74,8 +74,7 @@ def test_memory_is_on_the_rows_that_it_belongs_to(tmp_path: Path) -> None:
 
 def test_rows_by_memory(tmp_path: Path) -> None:
     """Without records of memory the order stays."""
-    trace = trace_of(tmp_path, cpu("a", 0, 5), cpu("b", 10, 5), cpu("c", 20, 5))
-    results = Part(trace)
+    results = Part(trace_of(tmp_path, cpu("a", 0, 5), cpu("b", 10, 5), cpu("c", 20, 5)))
     table, use = averages_of(results, "name"), np.array([1, 3, 2])
     memory: Any = SimpleNamespace(host=use, self_host=use[::-1], device=-use, self_device=use)
     times: Any = None  # not asked

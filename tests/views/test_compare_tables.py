@@ -108,8 +108,7 @@ def _without_steps(results: Part):
 
 def test_rows_go_from_the_largest_difference_to_the_least(pair: Comparison) -> None:
     joined = joined_averages(pair)
-    spans = joined.device & joined.annotation
-    away = np.where(spans, 0, np.abs(joined.change("self_device")))
+    away = np.where(joined.device & joined.annotation, 0, np.abs(joined.change("self_device")))
     assert (np.diff(away) <= 0).all()
     assert joined.names[0] == "triton_poi_fused__unsafe_view_gelu_mul_0"
     first = int(joined.first_b[0])
@@ -124,8 +123,7 @@ def test_every_row_is_in_one_part(pair: Comparison) -> None:
     parts = [joined.parts[name] for name in ("ops", "kernels", "annotations")]
     assert sorted(np.concatenate(parts)) == list(range(len(joined)))
     assert all(joined.device[row] for row in joined.parts["kernels"])
-    table = averages_table(pair, joined, "kernels")
-    assert table.count == len(joined.parts["kernels"])
+    assert averages_table(pair, joined, "kernels").count == len(joined.parts["kernels"])
 
 
 def test_with_a_device_its_time_comes_first(pair: Comparison) -> None:
@@ -157,8 +155,7 @@ def test_narrow_tables_keep_the_difference(pair: Comparison, width: int) -> None
 
 
 def test_new_and_gone(pair: Comparison) -> None:
-    table = averages_table(pair)
-    ratio = table.column("self_device_ratio")
+    ratio = averages_table(pair).column("self_device_ratio")
     assert ratio is not None
     texts = {joined.strip(): ratio.text(row) for row, joined in enumerate(joined_averages(pair).names)}
     assert texts["triton_poi_fused__unsafe_view_gelu_mul_0"] == "new"
@@ -236,8 +233,7 @@ def test_bytes_are_never_the_machine_s() -> None:
 def test_recordings_without_steps_are_compared_as_a_whole(tmp_path: Path) -> None:
     def text(*events: Event) -> str:
         results = Part(trace_of(tmp_path, *run(10, 20, 1), *run(60, 20, 2), *events))
-        found = CompareReport(compare(results, results), ("a", "b"))
-        return plain_text(compare_lines(found, 100))
+        return plain_text(compare_lines(CompareReport(compare(results, results), ("a", "b")), 100))
 
     assert "as a whole" in text()
     assert "0 steps" not in text()

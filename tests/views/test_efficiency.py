@@ -41,8 +41,7 @@ def test_the_products_of_the_mlp(samples: Path) -> None:
 
 
 def test_a_step_has_a_third_of_the_calls(samples: Path) -> None:
-    path = str(samples / "mlp_eager.json.gz")
-    steps = json.loads(run(path, "--json", "--scope", "step:3"))
+    steps = json.loads(run(str(samples / "mlp_eager.json.gz"), "--json", "--scope", "step:3"))
     assert sum(row["calls"] for row in steps["ops"] if row["kind"] == "gemm") == 3
 
 
@@ -52,8 +51,7 @@ def test_lines_fit(samples: Path, width: int) -> None:
     from tracetui.trace import load
     from tracetui.views.efficiency_text import efficiency_lines
 
-    lines = efficiency_lines(efficiency_of(Part(load(samples / "train.json.gz"))), width)
-    text = plain_text(lines)
+    text = plain_text(efficiency_lines(efficiency_of(Part(load(samples / "train.json.gz"))), width))
     assert max(map(len, text.splitlines())) <= width
     assert "Operators" in text
     assert "Kernels" in text
@@ -106,8 +104,7 @@ def product(tmp_path: Path, device: str, **types: Any) -> dict[str, Any]:
 
 
 def test_a_device_that_is_not_known_has_no_peak(tmp_path: Path) -> None:
-    found = product(tmp_path, "Riva 128")
-    assert found["ops"][0]["compute_share"] is None
+    assert product(tmp_path, "Riva 128")["ops"][0]["compute_share"] is None
     text = " ".join(printed(tmp_path, "efficiency").split())
     assert "Riva 128" in text
     assert "no shares" in text

@@ -87,8 +87,7 @@ def test_kernels_without_a_launch_have_none_in_common(tmp_path: Path) -> None:
 
 
 def test_the_file_is_named(tmp_path: Path) -> None:
-    trace = trace_of(tmp_path, cpu("a", 0, 10))
-    assert trace_facts(trace)[0] == ("file", str(tmp_path / "t.json"), -1)
+    assert trace_facts(trace_of(tmp_path, cpu("a", 0, 10)))[0] == ("file", str(tmp_path / "t.json"), -1)
 
 
 def test_an_annotation_on_the_gpu_launches_nothing(tmp_path: Path) -> None:

@@ -93,8 +93,7 @@ def test_a_backward_op_belongs_to_the_step_and_to_its_forward() -> None:
     # A kernel of the backward pass runs on another thread's launch, and finds both as well.
     kernel = next(link.slice for link in explain(trace, find(trace, "MmBackward0")).chain.links[::-1])
     assert chain_of(explain(trace, kernel))[:2] == [("step", "ProfilerStep#2"), ("forward", "aten::mm")]
-    levels = [link.level for link in explain(trace, kernel).chain.links]
-    assert levels == [0, 1, 1, 2, 3, 4, 5]
+    assert [link.level for link in explain(trace, kernel).chain.links] == [0, 1, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -134,8 +133,7 @@ def test_a_kernel_that_waited_in_the_queue() -> None:
 
 def test_the_profiler_in_an_op() -> None:
     trace = recorded("matmul_add_64_nosched_20.json.gz")
-    first = explain(trace, find(trace, "aten::mm"))
-    assert "2.50 ms of it is the profiler's own work." in first.why
+    assert "2.50 ms of it is the profiler's own work." in explain(trace, find(trace, "aten::mm")).why
     assert "The profiler asks for memory" in explain(trace, find(trace, "Activity Buffer")).what[0]
 
 
@@ -148,8 +146,7 @@ def test_a_first_use_and_the_hole_in_it() -> None:
     assert "Later calls do not pay for that; every start of the program does." in first
     assert "For 52.6 ms of it, after cudaMalloc, the trace shows no call inside it." in first
     assert "first time" not in later
-    call = " ".join(explain(trace, find(trace, "cudaLaunchKernel", 0)).why)
-    assert "used for the first time" in call
+    assert "used for the first time" in " ".join(explain(trace, find(trace, "cudaLaunchKernel", 0)).why)
 
 
 def test_views_and_waits() -> None:
@@ -216,8 +213,7 @@ def write_trace(path: Path, shapes: bool = True, device: str = "NVIDIA H200") ->
 
 
 def test_achieved_rates(tmp_path: Path) -> None:
-    trace = load(write_trace(tmp_path / "t.json"))
-    table = efficiency(trace)
+    table = efficiency(load(write_trace(tmp_path / "t.json")))
     assert table.recorded
     assert not table.sampled
     assert table.peak is not None
@@ -228,8 +224,7 @@ def test_achieved_rates(tmp_path: Path) -> None:
     assert product.shape == "8192 x 768 x 3072"
     assert product.duration == 51_000  # the memset is the op's time too
     assert product.tflops == pytest.approx(38_654_705_664 / 51e-6 / 1e12)
-    by_kernel = {row.short: row for row in table.kernels}
-    kernel = by_kernel["gemm bf16 256x128 tnt"]
+    kernel = {row.short: row for row in table.kernels}["gemm bf16 256x128 tnt"]
     assert kernel.tflops == pytest.approx(38_654_705_664 / 50e-6 / 1e12)
     assert kernel.compute_share == pytest.approx(kernel.tflops / 989.5)
     assert gelu.tflops is None
@@ -266,8 +261,7 @@ def test_without_shapes_there_is_nothing_to_count(tmp_path: Path) -> None:
 
 def test_rates_of_some_events_only(tmp_path: Path) -> None:
     trace = load(write_trace(tmp_path / "t.json"))
-    kernel = find(trace, "void at::native")
-    table = efficiency(trace, np.array([kernel], dtype=np.int64))
+    table = efficiency(trace, np.array([find(trace, "void at::native")], dtype=np.int64))
     assert [row.name for row in table.ops] == ["aten::gelu"]
 
 
@@ -277,8 +271,7 @@ def test_a_product_is_explained_with_its_rate(tmp_path: Path) -> None:
     assert facts["M x K x N"] == "8192 x 768 x 3072"
     assert facts["FLOP"] == "38.7 G"
     assert facts["achieved"] == "773 TFLOP/s, 78% of the H200 SXM's peak"
-    gelu = explain(trace, find(trace, "void at::native"))
-    assert "bound by memory" in " ".join(gelu.why)
+    assert "bound by memory" in " ".join(explain(trace, find(trace, "void at::native")).why)
 
 
 def test_operators_on_the_cpu(tmp_path: Path) -> None:
@@ -309,8 +302,7 @@ def test_hostile_args_are_explained(tmp_path: Path) -> None:
 
 def test_the_largest_part_is_that_of_all_calls_of_a_name(tmp_path: Path) -> None:
     inner = [cpu("aten::view", 1, 30), *(cpu("aten::narrow", 40 + 20 * n, 18) for n in range(3))]
-    trace = trace_of(tmp_path, cpu("CatBackward0", 0, 100), *inner)
-    told = explain(trace, 0)
+    told = explain(trace_of(tmp_path, cpu("CatBackward0", 0, 100), *inner), 0)
     assert "most of it goes to aten::narrow (3 calls, 54.0 µs)." in " ".join(told.why)
 
 
@@ -326,8 +318,7 @@ def test_a_meaning_is_not_said_twice(tmp_path: Path) -> None:
 def test_what_would_use_the_tensor_cores_depends_on_the_device(tmp_path: Path, major: int, said: str) -> None:
     device = {"id": 0, "name": "a GPU", "computeMajor": major}
     trace = trace_of(tmp_path, *run(30, 10, 1, "sgemm_128x64_nn"), deviceProperties=[device])
-    kernel = int(np.flatnonzero(trace.kind == Kind.KERNEL)[0])
-    assert said in " ".join(explain(trace, kernel).why)
+    assert said in " ".join(explain(trace, int(np.flatnonzero(trace.kind == Kind.KERNEL)[0])).why)
 
 
 def test_the_pace_of_the_device_is_no_gap(tmp_path: Path) -> None:
@@ -357,8 +348,7 @@ TYPES = {"aten::mm": "c10::BFloat16", "aten::add": "float"}
 
 
 def why(trace: Trace, name: str) -> str:
-    at = next(i for i in range(len(trace)) if trace.name_of(i) == name)
-    return " ".join(explain(trace, at).why)
+    return " ".join(explain(trace, next(i for i in range(len(trace)) if trace.name_of(i) == name)).why)
 
 
 def ran(tmp_path: Path, op: str, name: str, length: float, **args: Any) -> Trace:
@@ -480,8 +470,7 @@ def test_a_launch_that_waits_for_the_queue(tmp_path: Path) -> None:
 
 def test_where_an_op_s_time_goes(tmp_path: Path) -> None:
     def parts(*children: Event) -> Any:
-        trace = trace_of(tmp_path, cpu("aten::linear", 0, 100), *children)
-        return explain(trace, 0)
+        return explain(trace_of(tmp_path, cpu("aten::linear", 0, 100), *children), 0)
 
     assert ("self", "20.0 µs of 100 µs") in parts(cpu("aten::mm", 10, 80)).facts
     assert parts(cpu("aten::mm", 10, 80)).why == ()

@@ -155,8 +155,7 @@ def test_an_example_of_idle_time_is_a_gap() -> None:
         time = causes_of(of).pieces[:, causes.AT[cause]]
         assert time[found.gap] == time.max() > 0
         assert gaps_of(of).after[found.gap] == found.slice
-    longest = glossary.example(of, glossary.term("gap"))
-    assert longest.gap == int(np.argmax(gaps_of(of).duration))
+    assert glossary.example(of, glossary.term("gap")).gap == int(np.argmax(gaps_of(of).duration))
 
 
 def test_an_example_of_a_verdict_is_a_step() -> None:

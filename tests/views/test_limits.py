@@ -133,5 +133,4 @@ def test_a_gate_on_wall_time_is_called_one(same: Comparison) -> None:
     ],
 )
 def test_what_only_noise_excuses(a: float | None, b: float, relative: bool, excused: bool) -> None:
-    outcome = Outcome(Limit("step", 0.05, relative), a, b, 0.0, 0.0, False)
-    assert outcome.excused is excused
+    assert Outcome(Limit("step", 0.05, relative), a, b, 0.0, 0.0, False).excused is excused

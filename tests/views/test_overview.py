@@ -108,8 +108,7 @@ def test_of_one_step_and_of_a_part(tmp_path: Path, two_steps: Part) -> None:
     assert said(part)["kernels"][0] == ("gemm", "300 µs", "67%", "1 ×", "")
     assert said(part)["ops"] == []  # not for the CPU's time, and nothing says which op launched a kernel
     assert said(part)["steps"] == []
-    alone = Part(trace_of(tmp_path, step(0, 0, 900), *one_step(0, 1), *AFTER))
-    found = last(alone)
+    found = last(Part(trace_of(tmp_path, step(0, 0, 900), *one_step(0, 1), *AFTER)))
     assert found.left[0].title == "Where the time goes"
     assert said(found)["kernels"][0] == ("gemm", "340 µs", "69%", "2 ×", "")  # of 490
     assert said(found)["steps"] == []
@@ -284,11 +283,9 @@ def test_three_columns() -> None:
 def test_a_bar_lies_on_the_whole_that_it_is_a_part_of(busy: float, of: float) -> None:
     one = replace(entry("step 1", "9 µs", part=busy * of), style="accent", of=of)
     grid = _grid([one], 60)
-    line = _lines(one, grid, 60)[0]
-    (lit, role), (rest, nothing) = line[-2:]
+    (lit, role), (rest, nothing) = _lines(one, grid, 60)[0][-2:]
     assert (role, nothing, len(lit + rest)) == ("accent|track", "", grid.bar)
-    eighths = sum("▏▎▍▌▋▊▉█".index(sign) + 1 for sign in lit.strip())
-    assert abs(eighths - 8 * grid.bar * busy * of) <= 1
+    assert abs(sum("▏▎▍▌▋▊▉█".index(sign) + 1 for sign in lit.strip()) - 8 * grid.bar * busy * of) <= 1
     assert max(0, len(lit) - 1) <= grid.bar * of <= len(lit) + 0.5
     assert not rest.strip()
 

@@ -23,8 +23,7 @@ def part() -> Part:
 
 
 def test_a_gap_comes_before_the_event_that_ended_it(part: Part) -> None:
-    gaps = gaps_of(part)
-    event = int(gaps.after[0])
+    event = int(gaps_of(part).after[0])
     text = event_text(part, event, gap=0)
     lines = text.lines(60)
     labels = [line.label for line in lines]

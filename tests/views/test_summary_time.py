@@ -20,8 +20,7 @@ from tracetui.views.summary import metric, summarize, summary_lines, summary_mar
 
 def test_a_single_step_with_an_empty_front(tmp_path: Path) -> None:
     """Idle time before the first device event is no gap, but the step's all the same."""
-    trace = trace_of(tmp_path, step(0, 0, 1000), *run(900, 50, 1))
-    summary = summarize(Part(trace))
+    summary = summarize(Part(trace_of(tmp_path, step(0, 0, 1000), *run(900, 50, 1))))
     text = plain_text(summary_lines(summary, 80))
     title, *rows = text[text.index("Where the time goes") :].splitlines()[:3]
     assert title == "Where the time goes: 1.00 ms of the step"
@@ -39,8 +38,7 @@ def test_what_does_not_count_stands_below(tmp_path: Path) -> None:
     text = plain_text(summary_lines(summarize(Part(trace)), 80))
     assert "of the steps that count" in text
     assert [line.split()[0] for line in text.splitlines() if line.endswith("not counted")] == ["lead-in"]
-    first = next(line for line in text.splitlines() if line.startswith("  step 0"))
-    assert "%*" in first
+    assert "%*" in next(line for line in text.splitlines() if line.startswith("  step 0"))
     assert text.splitlines().count("  * without the lead-in") == 1
     whole = next(line for line in text.splitlines() if line.startswith("  whole"))
     assert "%*" not in whole, "that is of the recording, lead-in and all"
@@ -76,8 +74,7 @@ def test_numbers_wrap(tmp_path: Path, width: int) -> None:
     long = [launch(500, 90, 600_000), kernel(600_510, 5, 90, name="new")]
     trace = trace_of(tmp_path, *run(0, 5, 1), *run(100, 5, 2), *run(200, 5, 3), *run(300, 5, 4), *long)
     lines = plain_text(summary_lines(summarize(Part(trace)), width)).splitlines()
-    said = " ".join(" ".join(lines).split())
-    assert "(median)" in said
+    assert "(median)" in " ".join(" ".join(lines).split())
     assert max(map(len, lines)) <= width
 
 
@@ -154,8 +151,7 @@ def test_the_time_before_the_first_work_is_that_of_the_device_that_began_first(t
 
     calls = [cpu("aten::mm", 0, 90), launch(80, 1), launch(85, 2)]
     events = [*calls, of(0, 300, 1), of(1, 100, 2), of(0, 320, 3)]
-    found = _until_first_work(Part(trace_of(tmp_path, *events)), "lead-in")
-    assert found.span == (0, 100_000)
+    assert _until_first_work(Part(trace_of(tmp_path, *events)), "lead-in").span == (0, 100_000)
 
 
 def test_shares_of_the_ops_of_a_trace_without_a_device(tmp_path: Path) -> None:

@@ -73,8 +73,7 @@ def test_a_trace_of_nothing_that_pytorch_records_says_so(tmp_path: Path) -> None
     compiled = Part(trace_of(tmp_path, cpu("bytecode_tracing", 0, 10, "dynamo_timed")))
     assert "phases of torch.compile" in plain_text(findings_lines(compiled, 120))
     known = Part(trace_of(tmp_path, cpu("aten::mm", 0, 10)))
-    nothing = plain_text(findings_lines(known, 120))
-    assert nothing == "No findings in this trace.\n"
+    assert plain_text(findings_lines(known, 120)) == "No findings in this trace.\n"
     device = [{"ph": "M", "name": "process_labels", "pid": 3, "args": {"labels": "MTIA 3"}}]
     device.append(cpu("run", 20, 10, "mtia_ccp_events") | {"pid": 3})
     not_judged = Part(trace_of(tmp_path, cpu("aten::mm", 0, 10), *device))
@@ -119,8 +118,7 @@ def test_shares_as_pytorch_writes_them() -> None:
 @pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.name.split(".")[0])
 def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
-    trace = load(path)
-    results = Part(trace)
+    results = Part(load(path))
     summary = summarize(results)
     lines = [
         *summary_lines(summary, width),
@@ -136,8 +134,7 @@ def test_no_line_is_wider_than_the_terminal(path: Path, width: int) -> None:
 def test_a_recording_of_a_thread_that_did_nothing(tmp_path: Path) -> None:
     """What other threads did meanwhile is not recorded, unless all are."""
     span = cpu("PyTorch Profiler (0)", 0, 900, "Trace") | {"pid": "Spans", "tid": "PyTorch Profiler"}
-    told = plain_text(findings_lines(Part(trace_of(tmp_path, span)), 200))
-    assert "profile_all_threads=True" in told
+    assert "profile_all_threads=True" in plain_text(findings_lines(Part(trace_of(tmp_path, span)), 200))
 
 
 def test_shares_that_are_none() -> None:

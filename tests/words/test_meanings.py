@@ -77,8 +77,7 @@ def test_what_is_said_to_launch_nothing_launches_nothing() -> None:
     below: dict[str, int] = defaultdict(int)
     for path in TRACES:
         trace = recorded(path)
-        launches = np.unique(trace.launch[trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0)])
-        for at in launches.tolist():
+        for at in np.unique(trace.launch[trace.is_kind(*DEVICE_WORK) & (trace.launch >= 0)]).tolist():
             seen: set[str] = set()
             while (at := int(trace.parent[at])) >= 0:
                 if trace.kind[at] == Kind.CPU_OP:
