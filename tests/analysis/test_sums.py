@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.test_nesting import by_stack, interval
+from tests.analysis.test_ancestors import by_stack, interval
 
 from tracetui.analysis.calls import calls, sums
 from tracetui.analysis.calls.sums import sum_by, sum_into, tally

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 from rich.segment import Segment
+from tests.recorded import ROOT
 
 from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.device_work import device_work_of
@@ -603,3 +606,30 @@ async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_on
         await pilot.press("2")
         details = pane_of(screen, DetailsPane)
         await until(pilot, lambda: ("full name", full) in [(f.label, f.value) for f in details.facts])
+
+
+DRAWN = f"""
+import sys
+from tracetui.tui.app import TracetuiApp
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.timeline.view import TimelineView
+
+task = LoadTask({str(ROOT / "sample_traces" / "train.json.gz")!r}).start()
+task.ended.result()
+draw = TimelineView._render_frame
+
+def first(view):
+    heavy = {{"tracetui.views.overview", "tracetui.rules", "tracetui.analysis.idle.causes"}}
+    print("first picture with:", *sorted(heavy & set(sys.modules)))
+    TimelineView._render_frame = draw
+    view.app.call_later(view.app.exit)
+    return draw(view)
+
+TimelineView._render_frame = first
+TracetuiApp(task).run(headless=True)
+"""
+
+
+def test_analyses_and_reports_are_imported_after_it() -> None:
+    done = subprocess.run([sys.executable, "-c", DRAWN], capture_output=True, text=True, check=True)
+    assert [line.strip() for line in done.stdout.splitlines()] == ["first picture with:"]

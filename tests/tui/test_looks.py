@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.segment import Segment
 from rich.style import Style
 from tests.conftest import SAMPLES
+from textual.color import Color
 from textual.theme import Theme
 
 from tracetui.analysis.steps.steps import summarize_steps
@@ -18,6 +20,7 @@ from tracetui.timeline import themes as palettes
 from tracetui.timeline.color import legible, ratio
 from tracetui.trace import Kind, Trace, load
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.filters import Colorless, without_colors
 from tracetui.tui.screens.matches import MatchesScreen
 from tracetui.tui.tables import drawing
 from tracetui.tui.themes import SIXTEEN, THEMES, palette_of
@@ -224,3 +227,28 @@ def test_steps_without_a_device_say_nothing_of_one(tmp_path: Path) -> None:
     table = steps_table(summarize_steps(load(tmp_path / "t.json")))
     assert [c.key for c in table.columns] == ["label", "window_length", "duration"]
     assert table.columns[1].text(0) == "9.000"
+
+
+@pytest.mark.parametrize(
+    ("style", "left"),
+    [
+        ("bold #ff0000 on #1c1c1c", "bold"),
+        ("black on #ffffff", "reverse"),
+        ("reverse #ffffff on #000000", "reverse"),
+        ("reverse #000000 on #ffffff", "none"),
+        ("dim underline italic color(12) on default", "dim underline"),
+        ("default", "none"),
+    ],
+)
+def test_a_light_background_becomes_reversed_and_colors_go(style: str, left: str) -> None:
+    wanted = Style.null() if left == "none" else Style.parse(left)
+    assert without_colors(Style.parse(style)) == wanted
+
+
+def test_what_the_mouse_may_click_on_stays() -> None:
+    style = Style.parse("#ffffff on #000000") + Style.from_meta({"@mouse.down": "scroll_up"})
+    (segment,) = Colorless().apply([Segment("x", style)], Color(0, 0, 0))
+    assert segment.style is not None
+    assert segment.style.meta == {"@mouse.down": "scroll_up"}
+    assert segment.style.color is None
+    assert Colorless().apply([Segment("x")], Color(0, 0, 0)) == [Segment("x")]

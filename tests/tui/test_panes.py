@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.conftest import SAMPLES
+from tests.kineto import cpu, kernel, launch, run, trace_of
 
 from tracetui.analysis.calls.averages import averages
 from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope
+from tracetui.core.cells import wrap
+from tracetui.session.recording import Recording
+from tracetui.session.session import Session
 from tracetui.trace import Trace
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import GapsPane
+from tracetui.tui.panes.steps import StepsPane
 from tracetui.tui.screens.matches import MatchesScreen
+from tracetui.views.gaps import gaps_table
 
 from .conftest import DATA, pane_of, screen_of, slice_event, until, visit, write_trace
 from .test_app import text
@@ -196,3 +204,42 @@ async def test_the_same_findings_again_do_not_begin_their_events_anew() -> None:
         assert pane.note == "in view: found again"
         await pilot.press("enter")
         await until(pilot, lambda: screen.walk.selected == second)
+
+
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def test_the_gaps_table_says_when_many_small_ops_fill_a_gap(tmp_path: Path) -> None:
+    ops = [cpu("aten::add" if n % 3 else "aten::mul", 105 + 20 * n, 15) for n in range(9)]
+    one = [cpu("aten::mm", 320, 90), launch(400, 3), kernel(410, 10, 3)]
+    trace = trace_of(
+        tmp_path, launch(0, 1), kernel(10, 90, 1), *ops, launch(290, 2), kernel(300, 10, 2), *one
+    )
+    table = gaps_table(Part(trace))
+    (column,) = [c for c in table.columns if c.key == "activity"]
+    assert [column.text(row) for row in range(table.rows)] == ["9 ops, most in aten::add", "aten::mm"]
+    assert column.values is not None
+    assert list(column.values()) == ["9 ops, most in aten::add", "aten::mm"]
+
+
+def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *run(100, 300, 1), *run(400, 500, 2, NCCL, stream=13), *run(900, 200, 3))
+    (show,) = FindingsPane(Session([Recording(trace)]), "findings").work_out()
+    assert isinstance(show, partial)
+    assert show.args[1].endswith("; communication alone 50.0% of the busy time")
+    quiet = trace_of(tmp_path, *run(100, 300, 1), *run(400, 20, 2, NCCL, stream=13), *run(420, 200, 3))
+    (show,) = FindingsPane(Session([Recording(quiet)]), "findings").work_out()
+    assert isinstance(show, partial)
+    assert "communication" not in show.args[1]
+    (show,) = StepsPane(Session([Recording(trace)]), "steps").work_out()
+    assert isinstance(show, partial)
+    assert "communication while nothing computes, 49.8%" in show.args[0].whole.verdict.reason
+
+
+def test_wrapped_sentences_keep_numbers_with_their_units() -> None:
+    text = "It waits (2.04 ms) at 1.06 TB/s, 873 µs of it in 3 calls."
+    for width in range(10, 60):
+        lines = wrap(text, width)
+        assert " ".join(lines) == text
+        assert not any(line.endswith(("2.04", "1.06", "873")) for line in lines)
+    assert wrap("12345 ms", 4) == ["1234", "5 ms"]

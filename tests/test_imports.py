@@ -1,11 +1,20 @@
-"""What only some systems have is imported where it is used: elsewhere the rest works, and can be tested."""
+"""What modules import: never themselves by way of others; what only some systems have, where it is used."""
 
 from __future__ import annotations
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+
+def test_no_circles() -> None:
+    """Also none of imports in functions, or of those for types."""
+    grimp = pytest.importorskip("grimp", reason="it comes with import-linter, which is not installed")
+    graph = grimp.build_graph("tracetui", cache_dir=None)
+    TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules}).prepare()
+
 
 ROOT = Path(__file__).resolve().parent.parent
 POSIX_ONLY = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
