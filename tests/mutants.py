@@ -53,15 +53,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("src/tracetui")
-ALL = ("formats", "trace", "analysis", "compare", "timeline", "report", "tables", "session")
+ALL = ("formats", "trace", "analysis", "rules", "compare", "timeline", "views", "session")
 FOLDERS = tuple(folder for folder in ALL if (ROOT / "tests" / folder).is_dir())
 """Folders of the package with tests of their own."""
 TESTS = (
     "truth",
     "golden",
-    "report",
+    "rules",
     "cli",
-    "tables",
+    "views",
     "session",
     "compare",
     "analysis",

@@ -15,7 +15,7 @@ FILES = sorted((Path(__file__).resolve().parent.parent / "benchmarks").glob("*.p
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
-def test_what_a_benchmark_imports_is_there(file: Path) -> None:
+def test_what_a_benchmark_imports_is_there(file):
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tracetui"):
             module = importlib.import_module(node.module or "")
@@ -45,14 +45,14 @@ def compare(old: str, new: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
-def test_the_same_installation_is_the_same() -> None:
+def test_the_same_installation_is_the_same():
     done = compare(sys.executable, sys.executable)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.endswith(" outputs compared, 0 differences\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the altered installation is a shell script")
-def test_a_difference_is_reported(tmp_path: Path) -> None:
+def test_a_difference_is_reported(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(ALTERED)
     altered = tmp_path / "python"
     altered.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
@@ -67,7 +67,7 @@ def test_a_difference_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for Python is a shell script")
-def test_a_python_without_tracetui_is_no_pair(tmp_path: Path) -> None:
+def test_a_python_without_tracetui_is_no_pair(tmp_path):
     (tmp_path / "python").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "python").chmod(0o755)
     assert compare(sys.executable, str(tmp_path / "python")).returncode == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 
-def test_no_circles() -> None:
+def test_no_circles():
     """Also none of imports in functions, or of those for types."""
     grimp = pytest.importorskip("grimp", reason="it comes with import-linter, which is not installed")
     graph = grimp.build_graph("tracetui", cache_dir=None)
@@ -22,7 +22,7 @@ OURS_ALONE = {"mutants.py"}  # a script
 
 
 @pytest.mark.parametrize("folder", ["src/tracetui", "tests"])
-def test_no_module_needs_posix_to_be_imported(folder: str) -> None:
+def test_no_module_needs_posix_to_be_imported(folder):
     found = []
     for path in sorted((ROOT / folder).rglob("*.py")):
         for node in ast.parse(path.read_text("utf-8")).body:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +39,7 @@ def told(trace: Trace) -> tuple[str, int, str]:
     return CAUSES[int(causes.cause[0])], int(small.count[0]), activity_text(trace, causes, small, 0)
 
 
-def test_small_ops_are_counted_and_the_one_with_most_time_is_named(tmp_path: Path) -> None:
+def test_small_ops_are_counted_and_the_one_with_most_time_is_named(tmp_path):
     trace = trace_of(tmp_path, *BEFORE, *MANY, *AFTER)
     assert told(trace) == ("dispatch", 5, "5 ops, most in aten::add")
 
@@ -53,13 +52,11 @@ def test_small_ops_are_counted_and_the_one_with_most_time_is_named(tmp_path: Pat
         ((cpu("train_step", 90, 250, "user_annotation"), *MANY), ("dispatch", 0, "train_step")),
     ],
 )
-def test_one_thing_is_named_as_it_is(
-    tmp_path: Path, events: tuple[dict[str, Any], ...], expected: tuple[str, int, str]
-) -> None:
+def test_one_thing_is_named_as_it_is(tmp_path, events, expected):
     assert told(trace_of(tmp_path, *BEFORE, *events, *AFTER)) == expected
 
 
-def test_text_and_json_say_it(tmp_path: Path) -> None:
+def test_text_and_json_say_it(tmp_path):
     results = Part(trace_of(tmp_path, *BEFORE, *MANY, *AFTER))
     assert "5 ops, most in aten::add" in plain_text(gaps_lines(results, 110))
     (gap,) = gaps_json(results)["devices"][0]["gaps"]
@@ -81,9 +78,7 @@ FREE = tuple(cpu("cudaFree", at, 25, "cuda_runtime") for at in (110, 150, 190, 2
         ((STEP, cpu("aten::add", 120, 20)), ("host", 0, "outside ops")),
     ],
 )
-def test_a_step_is_not_what_the_cpu_was_in(
-    tmp_path: Path, events: tuple[dict[str, Any], ...], expected: tuple[str, int, str]
-) -> None:
+def test_a_step_is_not_what_the_cpu_was_in(tmp_path, events, expected):
     trace = trace_of(tmp_path, *BEFORE, *events, *AFTER)
     assert told(trace) == expected
     # The fields of files are about the slice that covers half of the gap: here the step.
@@ -91,7 +86,7 @@ def test_a_step_is_not_what_the_cpu_was_in(
     assert (gap["cpu"], gap["cpu_ops"], gap["cpu_most"]) == ("ProfilerStep#3", 0, None)
 
 
-def test_ops_fill_a_gap_of_which_the_launch_takes_more(tmp_path: Path) -> None:
+def test_ops_fill_a_gap_of_which_the_launch_takes_more(tmp_path):
     # Until the launch at 190: 35 and 30 of 90 us in ops; the launch takes 100 us.
     late = (launch(190, 2, 100), kernel(300, 10, 2))
     trace = trace_of(tmp_path, *BEFORE, cpu("aten::mul", 110, 35), cpu("aten::add", 150, 30), *late)
@@ -102,7 +97,7 @@ def test_ops_fill_a_gap_of_which_the_launch_takes_more(tmp_path: Path) -> None:
     assert told(trace) == ("launch", 0, "-")
 
 
-def test_against_a_loop_over_all_ops() -> None:
+def test_against_a_loop_over_all_ops():
     trace = load(DATA / "llama_train.json.gz")
     (gaps,) = find_gaps(trace)
     causes = gap_causes(trace, gaps)
@@ -140,7 +135,7 @@ def _in_an_op(trace: Trace, i: int) -> bool:
     return at >= 0
 
 
-def test_the_first_slice_of_all_may_be_what_the_cpu_did(tmp_path: Path) -> None:
+def test_the_first_slice_of_all_may_be_what_the_cpu_did(tmp_path):
     trace = trace_of(
         tmp_path, cpu("enumerate(DataLoader)#x", 0, 90, "user_annotation"), launch(80, 2),
         kernel(0, 10, 1), kernel(100, 5, 2),
@@ -154,7 +149,7 @@ def test_the_first_slice_of_all_may_be_what_the_cpu_did(tmp_path: Path) -> None:
     assert "DataLoader" in texts[0]
 
 
-def test_many_small_ops(tmp_path: Path) -> None:
+def test_many_small_ops(tmp_path):
     ops = [
         cpu(name, 10 + 15 * i, 13)
         for i, name in enumerate(["aten::add", "aten::mul", "aten::add", "aten::mm"])

@@ -41,7 +41,7 @@ def chain(trace: Trace, at: int) -> list[int]:
     return found
 
 
-def test_the_first_that_is_marked(trace: Trace) -> None:
+def test_the_first_that_is_marked(trace):
     rng = np.random.default_rng(1)
     for share in (0.0, 0.001, 0.1, 1.0):
         marked = rng.random(len(trace)) < share
@@ -54,7 +54,7 @@ def test_the_first_that_is_marked(trace: Trace) -> None:
         ]
 
 
-def test_the_first_that_is_long_enough(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_that_is_long_enough(trace, monkeypatch):
     rng = np.random.default_rng(2)
     at = rng.integers(-1, len(trace), 300)
     least = rng.integers(0, 12_000_000, 300)
@@ -67,7 +67,7 @@ def test_the_first_that_is_long_enough(trace: Trace, monkeypatch: pytest.MonkeyP
         assert found.tolist() == expected
 
 
-def test_the_deepest_at_a_time(trace: Trace) -> None:
+def test_the_deepest_at_a_time(trace):
     end = trace.start + trace.duration
     times = np.arange(0, int(end.max()) + 2000, 7_001)
     found = deepest_at(trace, np.zeros(len(times), dtype=np.int64), times)
@@ -76,7 +76,7 @@ def test_the_deepest_at_a_time(trace: Trace) -> None:
         assert at == (around[-1] if len(around) else -1)
 
 
-def test_totals_of_a_tower(trace: Trace) -> None:
+def test_totals_of_a_tower(trace):
     rng = np.random.default_rng(3)
     own = rng.integers(0, 5, len(trace)) * (rng.random(len(trace)) < 0.1)
     expected = own.copy()
@@ -86,13 +86,13 @@ def test_totals_of_a_tower(trace: Trace) -> None:
     assert _totals(trace.parent.astype(np.int64), own).tolist() == expected.tolist()
 
 
-def test_children_of_some(trace: Trace) -> None:
+def test_children_of_some(trace):
     for at in ([0], [0, 1, 5, DEEP - 1], list(range(0, len(trace), 7)), []):
         expected = [i for i in range(len(trace)) if trace.parent[i] in at]
         assert children_of(trace, np.array(at, dtype=np.int64)).tolist() == expected
 
 
-def test_the_slice_that_covers_half(tmp_path: Path) -> None:
+def test_the_slice_that_covers_half(tmp_path):
     trace = trace_of(tmp_path, cpu("outer", 0, 100), cpu("half", 20, 31), cpu("inner", 30, 2))
     lane = np.zeros(5, dtype=np.int64)
     start = np.array([20, 20, 10, 200, 20]) * 1000
@@ -124,7 +124,7 @@ def by_stack(group: list[int], start: list[int], end: list[int]) -> list[int]:
 
 
 @given(st.lists(interval, max_size=60))
-def test_parents_are_those_of_the_stack(intervals: list[tuple[int, int, int]]) -> None:
+def test_parents_are_those_of_the_stack(intervals):
     group = np.array([g for g, _, _ in intervals], dtype=np.int32)
     start = np.array([s for _, s, _ in intervals], dtype=np.int64)
     end = np.array([s + d for _, s, d in intervals], dtype=np.int64)
@@ -139,14 +139,14 @@ def test_parents_are_those_of_the_stack(intervals: list[tuple[int, int, int]]) -
         assert parents(group, start, end, known).tolist() == found.tolist()
 
 
-def test_order_is_stable() -> None:
+def test_order_is_stable():
     group = np.array([1, 0, 1, 0, 1], dtype=np.int32)
     start = np.array([5, 3, 5, 3, 5], dtype=np.int64)
     end = np.array([9, 4, 10, 4, 9], dtype=np.int64)
     assert order_by_time(group, start, end).tolist() == [1, 3, 2, 0, 4]
 
 
-def test_long_chain_of_siblings_takes_few_rounds() -> None:
+def test_long_chain_of_siblings_takes_few_rounds():
     """A parent of 200,000 children that end one by one: each jump skips twice as many as the last."""
     n = 200_000
     start = np.concatenate([[0], np.arange(n) * 2])
@@ -156,12 +156,12 @@ def test_long_chain_of_siblings_takes_few_rounds() -> None:
     assert (found[1:] == 0).all()
 
 
-def test_top_of_a_chain() -> None:
+def test_top_of_a_chain():
     parent = np.array([-1, 0, 1, 2, 0])
     assert top_of(parent, np.array([False, True, True, False, False])).tolist() == [0, 0, 0, 3, 4]
 
 
-def test_an_interval_of_no_length_lies_in_what_ends_after_it() -> None:
+def test_an_interval_of_no_length_lies_in_what_ends_after_it():
     def found(*intervals: tuple[int, int]) -> list[int]:
         start, end = (np.array(times, dtype=np.int64) for times in zip(*intervals, strict=True))
         return [int(i) for i in parents(np.zeros(len(start), dtype=np.int32), start, end)]

@@ -47,7 +47,7 @@ def slice_(
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda p: f"{p.parent.name}-{p.name.split('.')[0]}")
-def test_recorded_tables_row_by_row(recorded: Path) -> None:
+def test_recorded_tables_row_by_row(recorded):
     trace = load(recorded.with_name(recorded.name.replace(".averages.json", ".json.gz")))
     ours = rows_by_key(averages(trace))
     theirs = {(r["key"], "CUDA" in r["device"], r["user"]): r for r in json.loads(recorded.read_text())}
@@ -75,11 +75,11 @@ def test_recorded_tables_row_by_row(recorded: Path) -> None:
     assert most == pytest.approx(astray, abs=0.01)
 
 
-def test_recorded_tables_are_there() -> None:
+def test_recorded_tables_are_there():
     assert len(RECORDED) >= 8
 
 
-def test_chain_of_one_name_is_one_call(tmp_path: Path) -> None:
+def test_chain_of_one_name_is_one_call(tmp_path):
     """The outermost keeps its duration, the innermost gives its children and its device time."""
     path = write_trace(
         tmp_path / "t.json",
@@ -102,19 +102,19 @@ def test_chain_of_one_name_is_one_call(tmp_path: Path) -> None:
     assert (k.calls, k.device_total, k.cpu_total) == (3, 15_000, 0)
 
 
-def test_two_children_of_one_name_are_not_merged(tmp_path: Path) -> None:
+def test_two_children_of_one_name_are_not_merged(tmp_path):
     events = [slice_("f", 0, 100), slice_("f", 10, 20), slice_("f", 40, 20)]
     row = rows_by_key(averages(load(write_trace(tmp_path / "t.json", events))))["f", False, False]
     assert (row.calls, row.cpu_total, row.self_cpu) == (3, 140_000, 100_000)
 
 
-def test_a_row_leads_to_the_longest_of_those_that_start_first(tmp_path: Path) -> None:
+def test_a_row_leads_to_the_longest_of_those_that_start_first(tmp_path):
     trace = trace_of(tmp_path, *(cpu("f", 0, length) | {"tid": length} for length in (3, 5, 4)))
     (first,) = averages(trace).first
     assert trace.duration[first] == 5_000
 
 
-def test_overlap_without_nesting_makes_no_child(tmp_path: Path) -> None:
+def test_overlap_without_nesting_makes_no_child(tmp_path):
     events = [
         slice_("a", 0, 10),
         slice_("b", 5, 10),
@@ -127,7 +127,7 @@ def test_overlap_without_nesting_makes_no_child(tmp_path: Path) -> None:
     assert rows["b", False, False].self_cpu == 8_000  # c lies in both: the later one has it
 
 
-def test_runtime_of_no_op_belongs_to_the_main_thread(tmp_path: Path) -> None:
+def test_runtime_of_no_op_belongs_to_the_main_thread(tmp_path):
     """PyTorch files it under the thread that stopped the profiler, whatever thread it ran on."""
     events = [
         slice_("ProfilerStep#1", 0, 100, "user_annotation", External_id=1),
@@ -142,7 +142,7 @@ def test_runtime_of_no_op_belongs_to_the_main_thread(tmp_path: Path) -> None:
     assert rows["work", False, False].self_cpu == 80_000
 
 
-def test_links_that_are_none(tmp_path: Path) -> None:
+def test_links_that_are_none(tmp_path):
     events = [
         slice_("f", 0, 100, External_id=5),
         slice_("Stream Sync", 10, 20, "cuda_sync", 7, External_id=5, correlation=5),
@@ -156,14 +156,14 @@ def test_links_that_are_none(tmp_path: Path) -> None:
     assert averages(load(tmp_path / "t.json")).total_self_device == 30_000
 
 
-def test_helper_ops_are_left_out(tmp_path: Path) -> None:
+def test_helper_ops_are_left_out(tmp_path):
     events = [slice_("f", 0, 100), slice_("aten::is_leaf", 10, 20), slice_("aten::_version", 40, 20)]
     rows = rows_by_key(averages(load(write_trace(tmp_path / "t.json", events))))
     assert list(rows) == [("f", False, False)]
     assert rows["f", False, False].self_cpu == 100_000
 
 
-def test_the_annotation_of_a_collective_is_asynchronous(tmp_path: Path) -> None:
+def test_the_annotation_of_a_collective_is_asynchronous(tmp_path):
     events = [
         slice_("record_param_comms", 0, 100),
         slice_("nccl:all_reduce", 10, 80, cat="user_annotation"),
@@ -175,7 +175,7 @@ def test_the_annotation_of_a_collective_is_asynchronous(tmp_path: Path) -> None:
     assert (work.calls, work.cpu_total, work.self_cpu) == (1, 80_000, 0)
 
 
-def test_memory_records_outside_of_calls_have_a_row(tmp_path: Path) -> None:
+def test_memory_records_outside_of_calls_have_a_row(tmp_path):
     def record(name: str, time: float) -> dict[str, Any]:
         args = {"Bytes": 512, "Device Type": 0}
         where = {"cat": "cpu_instant_event", "s": "t", "pid": 9, "tid": 1, "args": args}
@@ -191,13 +191,13 @@ def test_memory_records_outside_of_calls_have_a_row(tmp_path: Path) -> None:
     assert table.row_of.tolist() == [0, 2, 4]
 
 
-def test_empty_trace(tmp_path: Path) -> None:
+def test_empty_trace(tmp_path):
     table = averages(load(write_trace(tmp_path / "t.json", [])))
     assert len(table) == 0
     assert table.total_self_cpu == table.total_self_device == 0
 
 
-def test_unknown_group_and_column() -> None:
+def test_unknown_group_and_column():
     trace = load(DATA / "mlp_eager.json.gz")
     with pytest.raises(ValueError, match="unknown group"):
         averages(trace, group="colour")
@@ -206,7 +206,7 @@ def test_unknown_group_and_column() -> None:
 
 
 @pytest.mark.parametrize("name", ["llama_train", "mlp_eager", "matmul_add_64_nosched_20"])
-def test_steps_and_the_rest_add_up(name: str) -> None:
+def test_steps_and_the_rest_add_up(name):
     """Every event starts in one step or in none; so do the rows' sums."""
     trace = load(DATA / f"{name}.json.gz")
     calls = build_calls(trace)
@@ -221,7 +221,7 @@ def test_steps_and_the_rest_add_up(name: str) -> None:
     assert sum(int(p.calls[~p.device].sum()) for p in parts) == int(in_steps.sum())
 
 
-def test_annotations_on_the_device_belong_to_the_step_of_their_annotation() -> None:
+def test_annotations_on_the_device_belong_to_the_step_of_their_annotation():
     """The device is two steps behind: the shadow of the third step's annotation begins after the step's
     end."""
     trace = load(DATA / "matmul_add_4096_warm_eager.json.gz")
@@ -230,7 +230,7 @@ def test_annotations_on_the_device_belong_to_the_step_of_their_annotation() -> N
         assert rows["matmul_add", True, True].calls == rows["matmul_add", False, True].calls == 1
 
 
-def test_range_scope_counts_events_that_start_in_it() -> None:
+def test_range_scope_counts_events_that_start_in_it():
     trace = load(DATA / "llama_train.json.gz")
     kernels = np.flatnonzero(trace.kind == Kind.KERNEL)
     low, high = int(trace.start[kernels[100]]), int(trace.start[kernels[200]])
@@ -243,7 +243,7 @@ def test_range_scope_counts_events_that_start_in_it() -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_groups_split_rows_without_loss(group: str) -> None:
+def test_groups_split_rows_without_loss(group):
     trace = load(DATA / "mlp_eager.json.gz")
     plain, table = averages(trace), averages(trace, group=group)
     assert table.total_self_device == plain.total_self_device > 0
@@ -254,7 +254,7 @@ def test_groups_split_rows_without_loss(group: str) -> None:
         assert int(table.calls.sum()) == int(plain.calls.sum())
 
 
-def test_groups_name_the_op_and_the_annotation() -> None:
+def test_groups_name_the_op_and_the_annotation():
     trace = load(DATA / "mlp_eager.json.gz")
     by_op = {r.name: r.group for r in averages(trace, group="op").rows()}
     assert by_op["nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"] == "aten::mm"
@@ -264,7 +264,7 @@ def test_groups_name_the_op_and_the_annotation() -> None:
     assert all(group for name, group in by_annotation if name.startswith("nvjet"))
 
 
-def test_row_of_leads_to_every_event() -> None:
+def test_row_of_leads_to_every_event():
     trace = load(DATA / "llama_train.json.gz")
     table = averages(trace)
     for i, row in enumerate(table.rows()):
@@ -291,7 +291,7 @@ and fails where that is no UTF-8."""
     "options", [{}, {"with_stack": True}, {"profile_memory": True, "record_shapes": True}]
 )
 @pytest.mark.parametrize("steps", [True, False])
-def test_live_profile(tmp_path: Path, options: dict[str, bool], steps: bool) -> None:
+def test_live_profile(tmp_path, options, steps):
     """A live profile on the CPU: training with a backward pass, nested calls of one name, threads."""
     torch = pytest.importorskip("torch")
     import threading
@@ -354,7 +354,7 @@ def test_live_profile(tmp_path: Path, options: dict[str, bool], steps: bool) -> 
         assert row.self_cpu == pytest.approx(1e3 * want.self_cpu_time_total, abs=0.01), key
 
 
-def test_without_an_op_nothing_is_in_an_annotation(tmp_path: Path) -> None:
+def test_without_an_op_nothing_is_in_an_annotation(tmp_path):
     table = averages(
         trace_of(tmp_path, kernel(0, 5, 1, name="a"), kernel(9, 5, 2, name="b")), group="annotation"
     )
@@ -374,7 +374,7 @@ def numbers(trace: Trace, **more: Any) -> dict[str, tuple[int, int, int, int, in
     }
 
 
-def test_averages_of_memory_alone(tmp_path: Path) -> None:
+def test_averages_of_memory_alone(tmp_path):
     trace = trace_of(
         tmp_path,
         memory_of_device(5, 10),
@@ -385,7 +385,7 @@ def test_averages_of_memory_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("far", [3, 10**9])
-def test_ids_of_ops_may_be_far_apart(tmp_path: Path, far: int) -> None:
+def test_ids_of_ops_may_be_far_apart(tmp_path, far):
     """A kernel belongs to the op of its id, and to none where no op has it."""
     work = [kernel(100 * n, 10 + n, n) for n in range(4)]
     for event, number in zip(work, (1, far, 2, far + 1), strict=True):
@@ -395,7 +395,7 @@ def test_ids_of_ops_may_be_far_apart(tmp_path: Path, far: int) -> None:
     assert (found["a"][3], found["b"][3]) == (10_000, 11_000)
 
 
-def test_memory_of_a_scope(tmp_path: Path) -> None:
+def test_memory_of_a_scope(tmp_path):
     trace = trace_of(
         tmp_path,
         cpu("aten::mm", 0, 1),
@@ -407,7 +407,7 @@ def test_memory_of_a_scope(tmp_path: Path) -> None:
     assert "[memory]" not in numbers(trace, scope=range_scope(30_001, 90_000))
 
 
-def test_what_averages_leave_out(tmp_path: Path) -> None:
+def test_what_averages_leave_out(tmp_path):
     trace = trace_of(
         tmp_path,
         cpu("train.py(1): main", 0, 100, "python_function"),
@@ -424,7 +424,7 @@ def test_what_averages_leave_out(tmp_path: Path) -> None:
     assert len(build_calls(trace, True).cpu) == 2
 
 
-def test_a_collective_stands_outside_of_the_tree(tmp_path: Path) -> None:
+def test_a_collective_stands_outside_of_the_tree(tmp_path):
     trace = trace_of(
         tmp_path,
         cpu("step", 0, 100, "user_annotation"),
@@ -440,7 +440,7 @@ def test_a_collective_stands_outside_of_the_tree(tmp_path: Path) -> None:
     assert not is_collective("my nccl:x")
 
 
-def test_annotations_on_the_device_lose_what_the_export_adds(tmp_path: Path) -> None:
+def test_annotations_on_the_device_lose_what_the_export_adds(tmp_path):
     shadow = kernel(10, 5, 0, name="forward", cat="gpu_user_annotation")
     trace = trace_of(tmp_path, shadow, kernel(30, 0.001, 0, name="tiny", cat="gpu_user_annotation"))
     assert numbers(trace) == {"forward": (1, 0, 0, 4_998, 4_998), "tiny": (1, 0, 0, 0, 0)}
@@ -449,7 +449,7 @@ def test_annotations_on_the_device_lose_what_the_export_adds(tmp_path: Path) -> 
     assert averages(trace).total_self_device == 0  # annotations do not count there
 
 
-def test_the_orders_of_the_rows(tmp_path: Path) -> None:
+def test_the_orders_of_the_rows(tmp_path):
     events = [cpu("b", 0, 10), cpu("a", 20, 30), cpu("c", 60, 10), cpu("c", 80, 10)]
     made = averages(trace_of(tmp_path, *events))
     assert made.names == ("b", "a", "c")
@@ -477,11 +477,11 @@ def test_the_orders_of_the_rows(tmp_path: Path) -> None:
         ([5], "[5]"),
     ],
 )
-def test_shapes_as_pytorch_writes_them(dims: Any, text: str) -> None:
+def test_shapes_as_pytorch_writes_them(dims, text):
     assert shape_text(dims) == text
 
 
-def test_a_kernel_whose_op_has_the_number_of_its_launch(tmp_path: Path) -> None:
+def test_a_kernel_whose_op_has_the_number_of_its_launch(tmp_path):
     """An `External id` equal to the event's own correlation is a link of kernels; of marks of synchronization
     it is none."""
     op = cpu("aten::mm", 0, 50, **{"External id": 5})
@@ -497,7 +497,7 @@ def test_a_kernel_whose_op_has_the_number_of_its_launch(tmp_path: Path) -> None:
         assert int(table.device_total[row]) == device
 
 
-def test_shapes_as_text() -> None:
+def test_shapes_as_text():
     assert shape_text([[2, 3], [], [7]]) == "[[2, 3], [], [7]]"
     assert shape_text([[[2, 3], [4]], [5]]) == "[[], [5]]"  # a list of tensors
     assert shape_text([[[2, 3], 4]]) == "[[]]"

@@ -17,7 +17,7 @@ from tracetui.analysis.steps.scope import (
 from tracetui.trace import Trace
 
 
-def test_the_first_slice_of_all_may_be_the_launch(tmp_path: Path) -> None:
+def test_the_first_slice_of_all_may_be_the_launch(tmp_path):
     trace = trace_of(tmp_path, launch(20, 2), kernel(0, 10, 1), kernel(30, 5, 2))
     (gaps,) = find_gaps(trace)
     causes = gap_causes(trace, gaps)
@@ -51,11 +51,11 @@ def pieces(tmp_path: Path, *events: Event) -> dict[str, float]:
         (110, 134.001, {"host": 10, "launch": 24, "back to back": 0.001}),  # no more than 20 us are
     ],
 )
-def test_a_launch_on_its_way(tmp_path: Path, begin: float, start: float, expected: dict[str, float]) -> None:
+def test_a_launch_on_its_way(tmp_path, begin, start, expected):
     assert pieces(tmp_path, launch(begin, 2), kernel(start, 10, 2)) == expected
 
 
-def test_the_usual_latency_is_the_median_of_launches_to_an_idle_device(tmp_path: Path) -> None:
+def test_the_usual_latency_is_the_median_of_launches_to_an_idle_device(tmp_path):
     later = [event for n, delay in ((3, 2), (4, 3), (5, 50)) for event in idle_launch(200 * n, n, delay)]
     found = pieces(tmp_path, *later, launch(110, 2, 4), kernel(114 + 30, 10, 2))
     assert found == {"host": 10, "launch": 4 + 16.5, "queued": 13.5}  # between 3 and 30 us
@@ -75,7 +75,7 @@ def idle_launch(at: float, correlation: int, delay: float) -> list[Event]:
         ("aten::add", "cpu_op", "dispatch"),
     ],
 )
-def test_a_piece_is_as_long_as_what_fills_it(tmp_path: Path, name: str, category: str, cause: str) -> None:
+def test_a_piece_is_as_long_as_what_fills_it(tmp_path, name, category, cause):
     after = (launch(190, 2), kernel(199, 10, 2))
     assert pieces(tmp_path, cpu(name, 120, 30, category), *after) == {"host": 60, cause: 30, "launch": 9}
     assert pieces(tmp_path, cpu(name, 80, 40, category), *after) == {"host": 70, cause: 20, "launch": 9}
@@ -84,7 +84,7 @@ def test_a_piece_is_as_long_as_what_fills_it(tmp_path: Path, name: str, category
     assert during == ({"host": 90, cause: 1, "launch": 8} if own else {"host": 90, "launch": 9})
 
 
-def test_a_wait_costs_the_queue_that_it_drains(tmp_path: Path) -> None:
+def test_a_wait_costs_the_queue_that_it_drains(tmp_path):
     after = (launch(190, 2), kernel(199, 10, 2))
     wait = cpu("cudaStreamSynchronize", 60, 38, "cuda_runtime")  # over before the gap
     assert pieces(tmp_path, wait, *after) == {"sync": 38, "host": 52, "launch": 9}
@@ -95,7 +95,7 @@ def test_a_wait_costs_the_queue_that_it_drains(tmp_path: Path) -> None:
     assert pieces(tmp_path, long, *after) == {"sync": 90, "launch": 9}
 
 
-def test_the_first_that_holds_counts(tmp_path: Path) -> None:
+def test_the_first_that_holds_counts(tmp_path):
     after = (launch(190, 2), kernel(199, 10, 2))
     sync = cpu("cudaStreamSynchronize", 110, 20, "cuda_runtime")
     free = cpu("cudaFree", 110, 40, "cuda_runtime")
@@ -109,7 +109,7 @@ def test_the_first_that_holds_counts(tmp_path: Path) -> None:
     assert pieces(tmp_path, cpu("ProfilerStep#1", 80, 110), *after) == {"host": 90, "launch": 9}
 
 
-def test_what_the_queue_waited_for(tmp_path: Path) -> None:
+def test_what_the_queue_waited_for(tmp_path):
     other = [launch(2, 3), kernel(50, 60, 3, 13), launch(20, 2), kernel(118, 10, 2)]
     trace = trace_of(tmp_path, *BEFORE, *other)
     (gaps,) = find_gaps(trace)
@@ -124,7 +124,7 @@ def test_what_the_queue_waited_for(tmp_path: Path) -> None:
         assert (trace.name_of(at) if at >= 0 else "") == name
 
 
-def test_the_lead_in(tmp_path: Path) -> None:
+def test_the_lead_in(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 60), launch(80, 1), kernel(100, 10, 1), kernel(120, 5, 2))
     (gaps,) = find_gaps(trace)
     assert (gaps.lead_in, gaps.first, gaps.last, gaps.busy, gaps.idle) == (
@@ -143,7 +143,7 @@ def test_the_lead_in(tmp_path: Path) -> None:
     assert lead_in_causes(early, [gaps]).get(gaps.device) is None
 
 
-def test_the_causes_of_a_part_of_a_gap(tmp_path: Path) -> None:
+def test_the_causes_of_a_part_of_a_gap(tmp_path):
     """The gap lasts from 100 to 199 us; its launch begins at 190 and takes what is left."""
     results = Part(trace_of(tmp_path, *BEFORE, launch(190, 2), kernel(199, 10, 2)))
     for low, high, host, on_its_way in (
@@ -183,9 +183,7 @@ def elsewhere(number: int, start: float, end: float, device: int = 1) -> Event:
         ([(300, 400)], 262, ""),
     ],
 )
-def test_work_of_another_device(
-    tmp_path: Path, spans: list[tuple[float, float]], end: float, name: str
-) -> None:
+def test_work_of_another_device(tmp_path, spans, end, name):
     others = [elsewhere(50 + i, *span) for i, span in enumerate(spans)]
     trace = trace_of(tmp_path, *BEFORE, *others, launch(20, 2), kernel(end, 10, 2), *USUAL)
     causes = gap_causes(trace, find_gaps(trace)[0])
@@ -198,7 +196,7 @@ def test_work_of_another_device(
     ("end", "name"),
     [(139, ""), (144, ""), (144.001, "k50")],  # it arrives at 139
 )
-def test_what_is_hardly_queued_waited_for_nothing(tmp_path: Path, end: float, name: str) -> None:
+def test_what_is_hardly_queued_waited_for_nothing(tmp_path, end, name):
     late = [launch(130, 2), kernel(end, 10, 2, 8)]
     trace = trace_of(tmp_path, *BEFORE, elsewhere(50, 50, 138), *late, *USUAL)
     at = int(gap_causes(trace, find_gaps(trace)[0]).waited_for[0])
@@ -208,7 +206,7 @@ def test_what_is_hardly_queued_waited_for_nothing(tmp_path: Path, end: float, na
 @pytest.mark.parametrize(
     ("end", "stream", "name"), [(120, 8, "k1"), (120.001, 8, ""), (120, 7, ""), (101, 8, "k1")]
 )
-def test_work_of_another_stream(tmp_path: Path, end: float, stream: int, name: str) -> None:
+def test_work_of_another_stream(tmp_path, end, stream, name):
     """What the gap began with, if that was less than a launch's way ago."""
     trace = trace_of(tmp_path, *BEFORE, launch(20, 2), kernel(end, 10, 2, stream), *USUAL)
     at = int(gap_causes(trace, find_gaps(trace)[0]).waited_for[0])
@@ -232,7 +230,7 @@ def piece(trace: Trace, i: int) -> dict[str, float]:
         (130, 40, {"sync": 30, "host": 30, "launch": 9}),
     ],
 )
-def test_a_copy_that_blocks(tmp_path: Path, copied: float, call: float, expected: dict[str, float]) -> None:
+def test_a_copy_that_blocks(tmp_path, copied, call, expected):
     copy = [launch(120, 2, call, "cudaMemcpyAsync"), memcpy(125, copied - 125, 2)]
     trace = trace_of(tmp_path, *BEFORE, *copy, launch(190, 3), kernel(199, 10, 3), *USUAL)
     assert piece(trace, 1) == expected
@@ -241,7 +239,7 @@ def test_a_copy_that_blocks(tmp_path: Path, copied: float, call: float, expected
     assert set(piece(trace, 1)) == {"host", "launch"}
 
 
-def test_each_thread_waits_for_itself(tmp_path: Path) -> None:
+def test_each_thread_waits_for_itself(tmp_path):
     """Two threads launch in turn; each had waited for another time."""
     events: list[Event] = [
         cpu("cudaStreamSynchronize", 60, 30, "cuda_runtime"),
@@ -259,7 +257,7 @@ def test_each_thread_waits_for_itself(tmp_path: Path) -> None:
     assert piece(trace, 2) == {"host": 81, "launch": 9}
 
 
-def test_work_that_nobody_launched(tmp_path: Path) -> None:
+def test_work_that_nobody_launched(tmp_path):
     events = [cpu("aten::mm", 0, 3), cpu("aten::mul", 5, 200), kernel(150, 10, 90), launch(190, 3)]
     trace = trace_of(tmp_path, *BEFORE, *events, kernel(199, 10, 3), *USUAL)
     causes = gap_causes(trace, find_gaps(trace)[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ LOOP = [
 ]
 
 
-def test_every_moment_counts_once(tmp_path: Path) -> None:
+def test_every_moment_counts_once(tmp_path):
     steps = summarize_steps(trace_of(tmp_path, *LOOP))
     first, second = (row.verdict.cpu for row in steps.rows)
     assert parts(first) == (30, 10, 35, 25)
@@ -72,7 +71,7 @@ def test_every_moment_counts_once(tmp_path: Path) -> None:
     )
 
 
-def test_the_whole_is_not_the_steps(tmp_path: Path) -> None:
+def test_the_whole_is_not_the_steps(tmp_path):
     """The verdict is about the steps; the row of the whole is about all of the recording."""
     steps = summarize_steps(trace_of(tmp_path, *LOOP, cpu("cudaDeviceSynchronize", 230, 170, "cuda_runtime")))
     assert parts(steps.whole.verdict.cpu) == (80, 10, 35, 75)
@@ -85,12 +84,12 @@ def test_the_whole_is_not_the_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("length", "named"), [(10, True), (9.9, False)])
-def test_an_op_is_named_from_a_tenth_of_the_time_on(tmp_path: Path, length: float, named: bool) -> None:
+def test_an_op_is_named_from_a_tenth_of_the_time_on(tmp_path, length, named):
     trace = trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, length))
     assert ("most self time is aten::mm" in verdict_of(Part(trace)).reason) == named
 
 
-def test_without_steps_the_recording(tmp_path: Path) -> None:
+def test_without_steps_the_recording(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 30), cpu("aten::add", 90, 10))
     verdict = verdict_of(Part(trace))
     assert (verdict.verdict, parts(verdict.cpu)) == ("CPU-only", (40, 0, 0, 60))
@@ -99,7 +98,7 @@ def test_without_steps_the_recording(tmp_path: Path) -> None:
     assert (part.verdict, parts(part.cpu)) == ("CPU-only", (10, 0, 0, 30))
 
 
-def test_shown_in_the_table_and_in_json(tmp_path: Path) -> None:
+def test_shown_in_the_table_and_in_json(tmp_path):
     steps = summarize_steps(trace_of(tmp_path, *LOOP))
     lines = ["".join(text for text, _ in line) for line in steps_lines(steps, 80)]
     assert lines[0].split() == ["window", "in", "ops", "data", "comm", "rest"]
@@ -133,7 +132,7 @@ def test_shown_in_the_table_and_in_json(tmp_path: Path) -> None:
     ],
     ids=["a device", "launches without their kernels", "another device", "no ops"],
 )
-def test_other_traces_are_not_the_cpus(tmp_path: Path, events: list[Event]) -> None:
+def test_other_traces_are_not_the_cpus(tmp_path, events):
     assert cpu_work(trace_of(tmp_path, *events)) is None
     assert all_steps_json(summarize_steps(trace_of(tmp_path, *events)))["whole"]["cpu"] is None
 
@@ -153,11 +152,11 @@ def test_other_traces_are_not_the_cpus(tmp_path: Path, events: list[Event]) -> N
         ("cclassify", False),
     ],
 )
-def test_collectives_by_name(name: str, is_one: bool) -> None:
+def test_collectives_by_name(name, is_one):
     assert is_collective(name) is is_one
 
 
-def test_a_recorded_job(wild: Path) -> None:
+def test_a_recorded_job(wild):
     """Five steps of a rank whose main thread waits for gloo: counted from the raw events."""
     time = summarize_steps(load(wild / "gloo_cpu_only_rank34.pt.trace.json.gz")).whole.verdict.cpu
     assert round(time.ops / time.span, 2) == 0.14
@@ -165,7 +164,7 @@ def test_a_recorded_job(wild: Path) -> None:
     assert (time.top, time.top_calls) == ("aten::mm", 80)
 
 
-def test_ops_of_a_hundred_thousand_levels(tmp_path: Path) -> None:
+def test_ops_of_a_hundred_thousand_levels(tmp_path):
     """Level by level it would take minutes."""
     deep = 100_000
     trace = trace_of(tmp_path, *(cpu(f"aten::f{i % 2}", i, 4 * deep - 2 * i) for i in range(deep)))
@@ -175,7 +174,7 @@ def test_ops_of_a_hundred_thousand_levels(tmp_path: Path) -> None:
     assert time.process_time() - begun < 5
 
 
-def test_threads_in_any_window_are_those_that_a_search_of_each_finds(tmp_path: Path) -> None:
+def test_threads_in_any_window_are_those_that_a_search_of_each_finds(tmp_path):
     rng = random.Random(5)
     ops = [
         other(cpu("aten::mm", rng.randrange(60), rng.choice((0, 1, 3, 30))), rng.randrange(8))
@@ -199,7 +198,7 @@ def test_threads_in_any_window_are_those_that_a_search_of_each_finds(tmp_path: P
         assert (time.threads, time.thread_ops) == (len({lane for lane, _ in busy}), 500 * len(busy))
 
 
-def test_steps_on_many_threads_take_no_longer_for_their_number(tmp_path: Path) -> None:
+def test_steps_on_many_threads_take_no_longer_for_their_number(tmp_path):
     """Each step was compared with every thread: a minute for these."""
     events = [
         other(event, thread)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ def product_of(
 FLOPS, BYTES = 2 * 1024 * 256 * 512, 2 * (1024 * 256 + 256 * 512 + 1024 * 512)
 
 
-def test_the_rate_of_one_product(tmp_path: Path) -> None:
+def test_the_rate_of_one_product(tmp_path):
     table = efficiency(trace_of(tmp_path, *product_of(0, 1, (GEMM, 2)), **H200))
     (op,), (made,) = table.ops, table.kernels
     for row in (op, made):
@@ -73,7 +72,7 @@ def test_the_rate_of_one_product(tmp_path: Path) -> None:
     assert (table.recorded, table.sampled, table.device) == (True, False, "NVIDIA H200")
 
 
-def test_bytes_that_one_call_does_not_know_are_not_known() -> None:
+def test_bytes_that_one_call_does_not_know_are_not_known():
     known, unknown = (Work("gemm", 8, moved, None, "2 x 2 x 1") for moved in (24, None))
     for calls, moved in (((known, known), 48), ((known, unknown), None), ((unknown, known), None)):
         rows = _Sum(known, None)
@@ -82,7 +81,7 @@ def test_bytes_that_one_call_does_not_know_are_not_known() -> None:
         assert (rows.bytes, rows.flops, rows.duration, rows.calls) == (moved, 16, 10, 2)
 
 
-def test_an_op_has_all_its_kernels_and_its_kernel_only_its_own(tmp_path: Path) -> None:
+def test_an_op_has_all_its_kernels_and_its_kernel_only_its_own(tmp_path):
     events = [
         *product_of(0, 1, (SPLIT, 1), (GEMM, 3), ("Memset (Device)", 0.5)),
         *product_of(1000, 2, (GEMM, 4)),
@@ -96,13 +95,13 @@ def test_an_op_has_all_its_kernels_and_its_kernel_only_its_own(tmp_path: Path) -
     assert [trace.name_of(i) for i in made.slices] == [GEMM, GEMM]
 
 
-def test_two_products_in_one_op_have_no_rate_of_their_own(tmp_path: Path) -> None:
+def test_two_products_in_one_op_have_no_rate_of_their_own(tmp_path):
     table = efficiency(trace_of(tmp_path, *product_of(0, 1, (GEMM, 1), (GEMM, 3)), **H200))
     assert [row.duration for row in table.ops] == [4000]
     assert table.kernels == ()
 
 
-def test_rows_by_time_and_shapes(tmp_path: Path) -> None:
+def test_rows_by_time_and_shapes(tmp_path):
     events = [
         *product_of(0, 1, (GEMM, 1)),
         *product_of(500, 2, (GEMM, 5), n=1024),
@@ -117,7 +116,7 @@ def test_rows_by_time_and_shapes(tmp_path: Path) -> None:
     assert (made.shape, made.calls, made.duration, made.flops) == ("", 3, 9000, 4 * FLOPS)
 
 
-def test_part_of_the_events_and_part_of_the_ops(tmp_path: Path) -> None:
+def test_part_of_the_events_and_part_of_the_ops(tmp_path):
     events = [event for i in range(5) for event in product_of(500 * i, i + 1, (GEMM, 1 + i))]
     trace = trace_of(tmp_path, *events, **H200)
     kernels = np.flatnonzero(trace.launch >= 0)
@@ -130,7 +129,7 @@ def test_part_of_the_events_and_part_of_the_ops(tmp_path: Path) -> None:
 
 
 @given(st.integers(1, 5000), st.integers(1, 400))
-def test_a_sample_is_of_short_runs_that_are_spread_over_all(count: int, limit: int) -> None:
+def test_a_sample_is_of_short_runs_that_are_spread_over_all(count, limit):
     at = _spread(count, limit)
     assert len(at) <= min(count, limit)
     assert (np.diff(at, prepend=-1, append=count) > 0).all()
@@ -143,7 +142,7 @@ def test_a_sample_is_of_short_runs_that_are_spread_over_all(count: int, limit: i
         assert (runs[:, -1] < part[1:]).all(), "each run lies in a part of its own"
 
 
-def test_elementwise_work_has_no_flops_rate(tmp_path: Path) -> None:
+def test_elementwise_work_has_no_flops_rate(tmp_path):
     events = product_of(0, 1, ("Memset (Device)", 1), (ADD, 3), name="aten::add")
     events[0]["args"] |= inputs([1024, 1024], [1024, 1024])
     events[2]["cat"] = "gpu_memset"
@@ -153,7 +152,7 @@ def test_elementwise_work_has_no_flops_rate(tmp_path: Path) -> None:
     assert (made.name, made.duration, made.gbps) == (ADD, 3000, pytest.approx(6 * 1024**2 / 3e-6 / 1e9))
 
 
-def test_ops_of_the_cpu_count_once(tmp_path: Path) -> None:
+def test_ops_of_the_cpu_count_once(tmp_path):
     """Only those that call no other one that is counted, with their own durations."""
     shapes = inputs([64, 32], [32, 16])
     events = [
@@ -170,13 +169,13 @@ def test_ops_of_the_cpu_count_once(tmp_path: Path) -> None:
     assert (table.kernels, table.peak, table.device) == ((), None, "")
 
 
-def test_the_type_that_computes() -> None:
+def test_the_type_that_computes():
     assert computing_type("bf16", None) == "bf16"
     assert computing_type("fp32", None) is None
     assert computing_type(None, None) is None
 
 
-def test_the_throughput_of_ops_on_the_cpu(tmp_path: Path) -> None:
+def test_the_throughput_of_ops_on_the_cpu(tmp_path):
     shapes = {"Input Dims": [[3, 5], [5, 7]], "Input type": ["float", "float"]}
     ops = [cpu("aten::mm", 100 * i, 20 + i, **shapes) for i in range(3)]
     around = cpu("aten::matmul", 0, 90, **shapes)

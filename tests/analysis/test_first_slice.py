@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,7 +95,7 @@ def told(trace: Trace, skip: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_event_before_all_changes_nothing_of_the_others(family: str, tmp_path: Path) -> None:
+def test_an_event_before_all_changes_nothing_of_the_others(family, tmp_path):
     events = FAMILIES[family]
     alone = told(trace_of(tmp_path, *events), 0)
     later = trace_of(tmp_path, BEFORE, *events)
@@ -105,7 +104,7 @@ def test_an_event_before_all_changes_nothing_of_the_others(family: str, tmp_path
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_gaps_are_the_same_with_an_event_before_all(family: str, tmp_path: Path) -> None:
+def test_gaps_are_the_same_with_an_event_before_all(family, tmp_path):
     def gaps(*events: Event) -> list[Any]:
         results = Part(trace_of(tmp_path, *events))
         return records(pick(gap_columns(results), JSON), np.arange(len(gaps_of(results))))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
@@ -42,7 +40,7 @@ def usual(begin: float, first: int, count: int = 20) -> list[Event]:
     ]
 
 
-def test_a_long_first_launch_is_initialisation(tmp_path: Path) -> None:
+def test_a_long_first_launch_is_initialisation(tmp_path):
     long = [launch(500, 90, 600_000), kernel(600_510, 5, 90, name="new")]
     again = [launch(700_000, 91, 600), kernel(700_610, 5, 91, name="new")]  # not its first: a busy CPU
     trace = trace_of(tmp_path, *usual(0, 1), *long, *again)
@@ -61,7 +59,7 @@ def test_a_long_first_launch_is_initialisation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("long", "severity"), [(99_000, "info"), (102_000, "medium"), (299_000, "medium"), (302_000, "high")]
 )
-def test_the_severity_of_initialisation_follows_its_share(tmp_path: Path, long: int, severity: str) -> None:
+def test_the_severity_of_initialisation_follows_its_share(tmp_path, long, severity):
     # 1 s in all, of which the first launch of "new" takes `long` us.
     events = [*usual(0, 1), launch(500, 90, long), kernel(500 + long + 5, 5, 90, name="new")]
     trace = trace_of(tmp_path, *events, *[launch(999_980, 91), kernel(999_986, 14, 91, name="k")])
@@ -87,7 +85,7 @@ def test_the_severity_of_initialisation_follows_its_share(tmp_path: Path, long: 
         ("hipModuleLoad", 300, True),
     ],
 )
-def test_calls_that_initialize(tmp_path: Path, name: str, length: float, counts: bool) -> None:
+def test_calls_that_initialize(tmp_path, name, length, counts):
     call = cpu(name, 1000, length, "cuda_runtime")
     after = 1000 + length + 10
     trace = trace_of(tmp_path, *usual(0, 1), call, launch(after, 90), kernel(after + 6, 5, 90, name="k"))
@@ -95,13 +93,13 @@ def test_calls_that_initialize(tmp_path: Path, name: str, length: float, counts:
     assert ("initialisation" in pieces(trace)) is counts
 
 
-def test_a_call_in_between_that_takes_long_is_none(tmp_path: Path) -> None:
+def test_a_call_in_between_that_takes_long_is_none(tmp_path):
     calls = [cpu("cudaStreamGetPriority", 20 * n, 1, "cuda_runtime") for n in range(20)]
     hiccup = cpu("cudaStreamGetPriority", 1000, 2_400, "cuda_runtime")
     assert not len(first_calls(trace_of(tmp_path, *calls, hiccup, *run(10, 5, 1), *run(4000, 5, 2))))
 
 
-def test_the_op_around_a_first_call(tmp_path: Path) -> None:
+def test_the_op_around_a_first_call(tmp_path):
     """Most of what cuBLAS sets up is in no call that is recorded; the op is long once."""
     first = [cpu("aten::mm", 1000, 50_000), cpu("Lazy Function Loading", 50_900, 30, "overhead")]
     first += [launch(50_950, 90), kernel(50_960, 5, 90, name="mm")]
@@ -117,7 +115,7 @@ def mm(at: float, n: int) -> list[Event]:
     return [cpu("aten::mm", at, 40), launch(at + 10, n), kernel(at + 20, 5, n, name="mm")]
 
 
-def test_loading_is_not_the_profilers_own_time(tmp_path: Path) -> None:
+def test_loading_is_not_the_profilers_own_time(tmp_path):
     loading = cpu("Lazy Function Loading", 120, 60, "overhead")
     trace = trace_of(tmp_path, *run(50, 50, 1), loading, *run(200, 20, 2))
     assert pieces(trace)["initialisation"] == 60
@@ -128,7 +126,7 @@ def test_loading_is_not_the_profilers_own_time(tmp_path: Path) -> None:
     assert "profiler's own time" not in " ".join(told.what)
 
 
-def test_a_launch_that_waits_for_a_place_in_the_queue(tmp_path: Path) -> None:
+def test_a_launch_that_waits_for_a_place_in_the_queue(tmp_path):
     """CUPTI says so. It is no first use, though the kernel is new, and no matter of the CPU's."""
     full = cpu("Command Buffer Full", 620, 600_000, "overhead")
     long = [launch(600, 90, 601_000), kernel(601_700, 5, 90, name="new")]
@@ -138,7 +136,7 @@ def test_a_launch_that_waits_for_a_place_in_the_queue(tmp_path: Path) -> None:
     assert not {"initialisation", "profiler"} & set(pieces(trace))
 
 
-def test_marks_of_synchronization_are_no_device_work(tmp_path: Path) -> None:
+def test_marks_of_synchronization_are_no_device_work(tmp_path):
     names = ("Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event")
     marks = [kernel(100 * n, 90, 0, name=name, cat="cuda_sync") for n, name in enumerate(names)]
     trace = trace_of(tmp_path, *marks, *run(500, 10, 1, name="gemm"))
@@ -151,7 +149,7 @@ def test_marks_of_synchronization_are_no_device_work(tmp_path: Path) -> None:
         assert "Sync" not in finding.text + finding.title
 
 
-def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
+def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path):
     events: list[Event] = []
     for n in range(3):
         at = 1000 * n
@@ -162,7 +160,7 @@ def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
     assert int(launches.first.sum()) == 3
 
 
-def test_the_ends_of_a_step_count(tmp_path: Path) -> None:
+def test_the_ends_of_a_step_count(tmp_path):
     """11 us of device work in 33.7 ms are not compute-bound."""
     trace = trace_of(tmp_path, step(1, 0, 33_700), *run(20_000, 5, 1), *run(20_005, 6, 2))
     summary = summarize(Part(trace))
@@ -175,7 +173,7 @@ def test_the_ends_of_a_step_count(tmp_path: Path) -> None:
     assert f"{finding.claims['busy_share']:1}" == "<0.1% of the step"
 
 
-def test_the_lead_in_counts_where_every_step_has_it(tmp_path: Path) -> None:
+def test_the_lead_in_counts_where_every_step_has_it(tmp_path):
     def loop(front: float) -> list[Event]:
         events = [step(0, 0, 500), *run(300, 200, 1)]
         for n in range(1, 4):
@@ -190,7 +188,7 @@ def test_the_lead_in_counts_where_every_step_has_it(tmp_path: Path) -> None:
     assert verdict.busy_share == pytest.approx((200 + 3 * 210) / 2000)
 
 
-def test_copies_bind(tmp_path: Path) -> None:
+def test_copies_bind(tmp_path):
     events: list[Event] = [step(0, 0, 1000)]
     events += [launch(0, 1, 2, "cudaMemcpyAsync"), memcpy(5, 940, 1), launch(6, 2), kernel(945, 55, 2)]
     verdict = verdict_of(Part(trace_of(tmp_path, *events)))
@@ -201,26 +199,26 @@ def test_copies_bind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("busy", "severity"), [(0.91, ""), (0.88, "low"), (0.7, "medium"), (0.52, "medium"), (0.49, "")]
 )
-def test_idle_time_between_much_and_little(tmp_path: Path, busy: float, severity: str) -> None:
+def test_idle_time_between_much_and_little(tmp_path, busy, severity):
     events = [event for n in range(10) for event in run(1000 * n + 5, 1000 * busy, n + 1)]
     told = found(trace_of(tmp_path, *events, cpu("aten::mm", 0, 10_000)), "idle_time")
     assert [finding.severity for finding in told] == ([severity] if severity else [])
 
 
-def test_no_cold_start_beside_an_empty_step(tmp_path: Path) -> None:
+def test_no_cold_start_beside_an_empty_step(tmp_path):
     first = [step(0, 0, 10_000), *(event for n in range(20) for event in run(500 * n + 10, 20, n + 1))]
     trace = trace_of(tmp_path, *first, step(1, 10_000, 50))
     assert not found(trace, "cold_start")
     assert not found(trace, "wide_first_step")
 
 
-def test_one_union_for_overview_and_gaps(tmp_path: Path) -> None:
+def test_one_union_for_overview_and_gaps(tmp_path):
     trace = trace_of(tmp_path, kernel(0, 100, 1), kernel(1000, 0, 2))
     (gaps,) = find_gaps(trace)
     assert overall(list(busy_of(trace).values())) == gaps.busy_share == pytest.approx(0.1)
 
 
-def test_work_in_flight_is_told_apart(tmp_path: Path) -> None:
+def test_work_in_flight_is_told_apart(tmp_path):
     early = [kernel(400, 50, 90), kernel(450, 50, 91)]  # launched before the recording
     verdict = verdict_of(Part(trace_of(tmp_path, cpu("aten::mm", 0, 20), *early, *run(520, 480, 1))))
     assert verdict.left_out == (("in flight", 400_000),)
@@ -228,7 +226,7 @@ def test_work_in_flight_is_told_apart(tmp_path: Path) -> None:
     assert verdict.verdict == "compute-bound"
 
 
-def test_a_stream_that_begins_later_is_not_the_beginning_of_the_recording(tmp_path: Path) -> None:
+def test_a_stream_that_begins_later_is_not_the_beginning_of_the_recording(tmp_path):
     """Nothing says what its first kernel waited for, after the device had worked, and stood idle."""
     events = [cpu("aten::mm", 0, 20), *run(20, 480, 1), launch(300, 2), kernel(900, 100, 2, stream=9)]
     verdict = verdict_of(Part(trace_of(tmp_path, *events)))
@@ -236,7 +234,7 @@ def test_a_stream_that_begins_later_is_not_the_beginning_of_the_recording(tmp_pa
     assert verdict.causes[CAUSES.index("queued")] == 400_000
 
 
-def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path: Path) -> None:
+def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path):
     touched = kernel(500, 1, 90) | {"pid": 1, "args": {"device": 1, "stream": 7, "correlation": 90}}
     results = Part(trace_of(tmp_path, launch(0, 1), kernel(0, 1000, 1), touched))
     assert verdict_of(results).busy_share == 1.0
@@ -244,7 +242,7 @@ def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path: Path) -> None:
     assert metric(summarize(results), "device-busy") == 1.0
 
 
-def test_after_the_last_launch_the_ops_of_every_thread_count(tmp_path: Path) -> None:
+def test_after_the_last_launch_the_ops_of_every_thread_count(tmp_path):
     """A step that runs nothing on the GPU: its backward pass is on a thread of its own."""
     backward = cpu("aten::mm_backward", 1200, 600) | {"tid": 10}
     trace = trace_of(
@@ -262,7 +260,7 @@ def test_after_the_last_launch_the_ops_of_every_thread_count(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "said"), [("cudaLaunchKernel", "nvidia-smi"), ("hipLaunchKernel", "rocm-smi")]
 )
-def test_who_else_is_on_the_gpu_is_asked_by_its_own_command(tmp_path: Path, name: str, said: str) -> None:
+def test_who_else_is_on_the_gpu_is_asked_by_its_own_command(tmp_path, name, said):
     events = [step(0, 0, 1000)]
     for n in range(8):
         events += [launch(5 + n, n, 1, name), kernel(20 + 120 * n, 20, n)]
@@ -270,13 +268,13 @@ def test_who_else_is_on_the_gpu_is_asked_by_its_own_command(tmp_path: Path, name
     assert said in finding.advice
 
 
-def test_a_step_that_launches_nothing_is_told(tmp_path: Path) -> None:
+def test_a_step_that_launches_nothing_is_told(tmp_path):
     events = [step(0, 0, 1000), *run(20, 100, 1), step(1, 1000, 900), step(2, 2000, 1000), *run(2020, 100, 2)]
     (finding,) = found(trace_of(tmp_path, *events), "overhead_bound")
     assert finding.claims["step_without"] == "step 1"
 
 
-def test_the_steps_of_one_of_two_processes(tmp_path: Path) -> None:
+def test_the_steps_of_one_of_two_processes(tmp_path):
     """A file merged from two processes, without their ranks: each has the same steps at the same times."""
     one = [event for n in range(3) for event in (step(n, 1000 * n, 990), *run(1000 * n + 20, 960, n + 1))]
     other: list[Event] = []
@@ -290,13 +288,13 @@ def test_the_steps_of_one_of_two_processes(tmp_path: Path) -> None:
     assert not [finding for finding in find_findings(results) if "idle" in finding.rule]
 
 
-def test_of_steps_that_overlap_nobody_says_which_launched_what(tmp_path: Path) -> None:
+def test_of_steps_that_overlap_nobody_says_which_launched_what(tmp_path):
     events = [step(0, 0, 1000), step(1, 10, 1000), *run(20, 100, 1), step(2, 2000, 1000), *run(2020, 100, 2)]
     (finding,) = found(trace_of(tmp_path, *events), "overhead_bound")
     assert "steps_without" not in finding.claims
 
 
-def test_waiting_for_the_first_batch_is_no_cold_start(tmp_path: Path) -> None:
+def test_waiting_for_the_first_batch_is_no_cold_start(tmp_path):
     name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
     events: list[Event] = []
     for n, waits in enumerate((900, 10, 10, 10)):
@@ -308,7 +306,7 @@ def test_waiting_for_the_first_batch_is_no_cold_start(tmp_path: Path) -> None:
     assert found(trace_of(tmp_path, *other), "cold_start")
 
 
-def test_calls_of_a_hundred_years(tmp_path: Path) -> None:
+def test_calls_of_a_hundred_years(tmp_path):
     """Ten times their median is more than 64 bits of nanoseconds hold."""
     years = 3.2e15  # µs
     calls = [launch(n * 1e15, n + 1, years) for n in range(4)]
@@ -316,9 +314,7 @@ def test_calls_of_a_hundred_years(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("slow", "fires"), [((0, 1), False), ((2, 3), True)])
-def test_the_first_steps_are_slow_for_what_they_do_first(
-    tmp_path: Path, slow: tuple[int, ...], fires: bool
-) -> None:
+def test_the_first_steps_are_slow_for_what_they_do_first(tmp_path, slow, fires):
     """Launches of 600 ms, of kernels that had not run: in the first two of seven steps, or later."""
     events: list[Event] = []
     at = 0.0
@@ -359,18 +355,18 @@ def each_50_ms(name: str, *lengths: float) -> list[Event]:
         ("cudaStreamSynchronize", (40_000, 1, 1), []),
     ],
 )
-def test_first_calls(tmp_path: Path, name: str, took: tuple[float, ...], expected: list[float]) -> None:
+def test_first_calls(tmp_path, name, took, expected):
     trace = trace_of(tmp_path, *each_50_ms(name, *took))
     assert lengths_of(trace, first_calls(trace)) == expected
 
 
-def test_the_medians_of_two_names_are_apart(tmp_path: Path) -> None:
+def test_the_medians_of_two_names_are_apart(tmp_path):
     slow = [e | {"ts": e["ts"] + 20_000} for e in each_50_ms("cudaFuncSetAttribute", 9_000, 1_000, 1_000)]
     trace = trace_of(tmp_path, *each_50_ms("cudaFuncGetAttributes", 300, 20, 20), *slow)
     assert lengths_of(trace, first_calls(trace)) == [300]
 
 
-def test_the_first_launch_of_a_kernel(tmp_path: Path) -> None:
+def test_the_first_launch_of_a_kernel(tmp_path):
     def new(at: float, n: int, length: float, name: str, stream: int = 7) -> list[Event]:
         return [launch(at, n, length), kernel(at + 900, 5, n, stream, name)]
 
@@ -410,16 +406,14 @@ def in_an_op(begin: float, length: float, *others: tuple[float, float]) -> list[
         ((10, 2000), [(5000, 10), (0, 5)], False),
     ],
 )
-def test_first_ops(
-    tmp_path: Path, op: tuple[float, float], others: list[tuple[float, float]], counts: bool
-) -> None:
+def test_first_ops(tmp_path, op, others, counts):
     trace = trace_of(tmp_path, *in_an_op(*op, *others))
     assert not len(first_calls(trace))
     assert lengths_of(trace, first_ops(trace, first_calls(trace))) == ([op[1]] if counts else [])
 
 
 @pytest.mark.parametrize(("name", "counts"), [("new", True), ("old", False)])
-def test_a_later_op_loads_what_it_is_the_first_to_launch(tmp_path: Path, name: str, counts: bool) -> None:
+def test_a_later_op_loads_what_it_is_the_first_to_launch(tmp_path, name, counts):
     """A product of a new shape needs a kernel that is not loaded yet."""
     before = [cpu("aten::mm", 0, 40), launch(10, 1), kernel(20, 5, 1, name="old")]
     events = [*in_an_op(100, 2000), launch(2050, 2), kernel(2060, 5, 2, name=name), *before]
@@ -427,7 +421,7 @@ def test_a_later_op_loads_what_it_is_the_first_to_launch(tmp_path: Path, name: s
     assert lengths_of(trace, first_ops(trace, first_calls(trace))) == ([2000] if counts else [])
 
 
-def test_an_op_holds_what_was_loaded_if_it_holds_the_middle_of_it(tmp_path: Path) -> None:
+def test_an_op_holds_what_was_loaded_if_it_holds_the_middle_of_it(tmp_path):
     def with_loading(begin: float, length: float) -> Trace:
         loading = cpu(LOADING, begin, length, "overhead") | {"tid": 77}
         return trace_of(tmp_path, cpu("aten::mm", 1000, 2000), cpu("aten::mm", 4000, 10), loading)
@@ -437,7 +431,7 @@ def test_an_op_holds_what_was_loaded_if_it_holds_the_middle_of_it(tmp_path: Path
         assert len(first_ops(trace, first_calls(trace))) == counts, begin
 
 
-def test_only_what_initializes_makes_an_op_one_of_initialisation(tmp_path: Path) -> None:
+def test_only_what_initializes_makes_an_op_one_of_initialisation(tmp_path):
     inner = [cpu("cudaStreamCreate", 500, 300, "cuda_runtime"), cpu("aten::empty", 400, 600)]
     ops = [cpu("aten::mm", 0, 2000), cpu("aten::mm", 4000, 10), cpu("aten::empty", 4002, 1)]
     trace = trace_of(tmp_path, *ops, *inner)

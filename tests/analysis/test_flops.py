@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ def recorded(
     }
 
 
-def test_the_products_of_the_mlp_lesson() -> None:
+def test_the_products_of_the_mlp_lesson():
     # 64 sequences of 128 tokens, 768 to 3072 features and back.
     for shapes in (([8192, 768], [768, 3072]), ([8192, 3072], [3072, 768])):
         work = work_of("aten::mm", recorded(*shapes))
@@ -37,7 +36,7 @@ def test_the_products_of_the_mlp_lesson() -> None:
     assert work_of("aten::mm", recorded([8192, 768], [768, 3072])).shape == "8192 x 768 x 3072"  # type: ignore[union-attr]
 
 
-def test_addmm_reads_what_it_adds() -> None:
+def test_addmm_reads_what_it_adds():
     shapes = ([4096, 4096], [4096, 4096], [4096, 4096], [], [])
     work = work_of("aten::addmm", recorded(*shapes, values=["", "", "", "1", "1"]))
     without = work_of("aten::addmm", recorded(*shapes, values=["", "", "", "0", "1"]))
@@ -46,7 +45,7 @@ def test_addmm_reads_what_it_adds() -> None:
     assert without.bytes == 3 * 2 * 4096**2
 
 
-def test_batched_products() -> None:
+def test_batched_products():
     work = work_of("aten::bmm", recorded([16, 5185, 64], [16, 64, 5185]))
     assert (work.flops, work.batch) == (2 * 16 * 5185 * 64 * 5185, 16)
     work = work_of("aten::baddbmm", recorded([16, 8, 4], [16, 8, 2], [16, 2, 4], [], []))
@@ -55,14 +54,14 @@ def test_batched_products() -> None:
     assert (work.batch, work.flops) == (10, 2 * 10 * 8 * 3 * 4)
 
 
-def test_linear_and_mv() -> None:
+def test_linear_and_mv():
     work = work_of("aten::linear", recorded([64, 128, 768], [3072, 768], [3072]))
     assert (work.m, work.k, work.n) == (8192, 768, 3072)
     work = work_of("aten::mv", recorded([100, 20], [20]))
     assert work.flops == 2 * 100 * 20
 
 
-def test_convolutions() -> None:
+def test_convolutions():
     # The patch embedding of a vision transformer: 1008 / 14 = 72 patches a side.
     values = ["", "", "[0, 0]", "[14, 14]", "[1, 1]", "1", "False", "False", "True"]
     shapes = ([1, 3, 1008, 1008], [1024, 3, 14, 14], *([] for _ in range(7)))
@@ -76,7 +75,7 @@ def test_convolutions() -> None:
     assert work_of("aten::convolution", recorded(*shapes)) is None
 
 
-def test_the_backward_of_a_convolution_counts_the_gradients_asked_for() -> None:
+def test_the_backward_of_a_convolution_counts_the_gradients_asked_for():
     shapes = ([8, 64, 56, 56], [8, 64, 56, 56], [64, 64, 3, 3], *([] for _ in range(8)))
     once = 2 * (8 * 64 * 56 * 56) * (64 * 3 * 3)
     for mask, gradients in (("[True, True, False]", 2), ("[False, True, False]", 1)):
@@ -85,7 +84,7 @@ def test_the_backward_of_a_convolution_counts_the_gradients_asked_for() -> None:
         assert work.flops == gradients * once
 
 
-def test_attention() -> None:
+def test_attention():
     q = [2, 12, 1024, 64]
     shapes = (q, q, q, [], [], [], [])
     plain = work_of("aten::_scaled_dot_product_flash_attention", recorded(*shapes))
@@ -109,7 +108,7 @@ def test_attention() -> None:
         assert work_of("aten::_scaled_dot_product_flash_attention", recorded(*shapes)) is None
 
 
-def test_elementwise() -> None:
+def test_elementwise():
     work = work_of("aten::add", recorded([4096, 4096], [4096], []))
     assert (work.kind, work.flops) == ("elementwise", 4096 * 4096)
     assert work.bytes == 2 * (4096 * 4096 + 4096 + 4096 * 4096)
@@ -119,7 +118,7 @@ def test_elementwise() -> None:
     assert (copy.flops, copy.bytes) == (0, 100 * 4 + 100 * 2)
 
 
-def test_old_files_have_no_types() -> None:
+def test_old_files_have_no_types():
     work = work_of("aten::mm", {"Input dims": [[32, 1000], [1000, 2048]], "Input type": []})
     assert (work.flops, work.bytes, work.dtype) == (2 * 32 * 1000 * 2048, None, None)
 
@@ -137,11 +136,11 @@ def test_old_files_have_no_types() -> None:
         ("aten::_foreach_add_", {"Input Dims": [[[2], [3]]]}),
     ],
 )
-def test_what_cannot_be_counted_is_not(name: str, args: dict[str, Any]) -> None:
+def test_what_cannot_be_counted_is_not(name, args):
     assert work_of(name, args) is None
 
 
-def test_names_alone_say_what_can_be_counted() -> None:
+def test_names_alone_say_what_can_be_counted():
     assert counted("aten::addmm")
     assert counted("aten::add_")
     assert counted("aten::copy_")
@@ -161,7 +160,7 @@ NAMES = st.sampled_from(
 
 
 @given(NAMES, JSON, JSON, JSON)
-def test_any_json_is_answered(name: str, dims: Any, types: Any, values: Any) -> None:
+def test_any_json_is_answered(name, dims, types, values):
     work = work_of(name, {"Input Dims": dims, "Input type": types, "Concrete Inputs": values})
     assert work is None or work.flops >= 0
 
@@ -174,7 +173,7 @@ SHAPE = st.lists(st.integers(-1, 2**50), max_size=5)
     st.lists(SHAPE, max_size=12),
     st.lists(st.sampled_from(["[1, 1]", "0", "True", "x", ""]), max_size=12),
 )
-def test_any_shapes_are_answered(name: str, dims: list[list[int]], values: list[str]) -> None:
+def test_any_shapes_are_answered(name, dims, values):
     work = work_of(name, {"Input Dims": dims, "Input type": ["float"] * len(dims), "Concrete Inputs": values})
     assert work is None or (work.flops >= 0 and (work.bytes is None or work.bytes >= 0))
 
@@ -184,7 +183,7 @@ def device(name: str, capability: str, sms: int, **more: Any) -> dict[str, Any]:
     return {"name": name, "computeMajor": int(major), "computeMinor": int(minor), "numSms": sms, **more}
 
 
-def test_known_devices() -> None:
+def test_known_devices():
     h200 = find_peak(device("NVIDIA H200", "9.0", 132))
     assert h200.tflops_for("bf16") == pytest.approx(989.5)
     assert h200.bandwidth == 4800
@@ -211,14 +210,12 @@ def test_known_devices() -> None:
         ("AMD Instinct MI355X", "9.5", 256, "Instinct MI355X", 2516.6, "PCIe 5.0 x16"),
     ],
 )
-def test_devices_of_similar_names(
-    name: str, capability: str, sms: int, label: str, bf16: float, link: str
-) -> None:
+def test_devices_of_similar_names(name, capability, sms, label, bf16, link):
     peak = find_peak(device(name, capability, sms))
     assert (peak.label, peak.tflops_for("bf16"), peak.link) == (label, bf16, link)
 
 
-def test_an_unnamed_device_is_known_by_its_memory() -> None:
+def test_an_unnamed_device_is_known_by_its_memory():
     assert find_peak(device("", "9.4", 304, totalGlobalMem=256 * 2**30)).label == "Instinct MI325X"
 
 
@@ -235,11 +232,11 @@ def test_an_unnamed_device_is_known_by_its_memory() -> None:
         {"name": None, "totalGlobalMem": "much"},
     ],
 )
-def test_unknown_devices_get_no_share(properties: dict[str, Any]) -> None:
+def test_unknown_devices_get_no_share(properties):
     assert find_peak(properties) is None
 
 
-def test_the_table_of_peaks_is_sound() -> None:
+def test_the_table_of_peaks_is_sound():
     for peak in known_peaks():
         assert peak.source
         assert peak.bandwidth > 0
@@ -268,7 +265,7 @@ def h200(**more: Any) -> dict[str, Any]:
         (h200(name="NVIDIA H2000"), False),
     ],
 )
-def test_which_device_it_is(properties: dict[str, Any], known: bool) -> None:
+def test_which_device_it_is(properties, known):
     assert (find_peak(properties) is not None) == known
 
 
@@ -276,7 +273,7 @@ def test_which_device_it_is(properties: dict[str, Any], known: bool) -> None:
     ("gib", "known"),
     [(192, True), (192 * 0.951, True), (192 * 0.949, False), (192 * 1.049, True), (192 * 1.051, False)],
 )
-def test_a_nameless_device_is_known_by_its_memory(gib: float, known: bool) -> None:
+def test_a_nameless_device_is_known_by_its_memory(gib, known):
     nameless = {
         "name": "",
         "computeMajor": 9,
@@ -326,14 +323,14 @@ def known_work(name: str, *shapes: list[int], **more: Any) -> Work:
         (lambda: known_work("linear", [2, 3, 5], [7, 5], []), 420, 2 * (30 + 35 + 42), "6 x 5 x 7"),
     ],
 )
-def test_products(made: Callable[[], Work], flops: int, moved: int, shape: str) -> None:
+def test_products(made, flops, moved, shape):
     found = made()
     assert (found.kind, found.flops, found.bytes, found.shape) == ("gemm", flops, moved, shape)
     assert found.dtype == "bf16"
     assert 2 * found.batch * found.m * found.k * found.n == flops
 
 
-def test_the_tensor_that_an_op_writes_to_is_not_read() -> None:
+def test_the_tensor_that_an_op_writes_to_is_not_read():
     """`aten::div(self, other, out)`: two are read, one is written."""
     shape, float_and = [4, 8], ["float", "float", BF16]
     assert known_work("div", shape, shape).bytes == known_work("div", shape, shape, shape).bytes == 2 * 3 * 32
@@ -343,7 +340,7 @@ def test_the_tensor_that_an_op_writes_to_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("zero", ["0", "0.0", "0."])
-def test_a_product_that_adds_nothing_reads_nothing_more(zero: str) -> None:
+def test_a_product_that_adds_nothing_reads_nothing_more(zero):
     shapes = ([3, 7], [3, 5], [5, 7], [], [])
     assert known_work("addmm", *shapes, values=["", "", "", zero, "1"]).bytes == 2 * (15 + 35 + 21)
     assert known_work("addmm", *shapes, values=["", "", "", "0.5", "1"]).bytes == 2 * (15 + 35 + 21 + 21)
@@ -352,12 +349,12 @@ def test_a_product_that_adds_nothing_reads_nothing_more(zero: str) -> None:
 @pytest.mark.parametrize(
     "shapes", [([3, 5], [4, 7]), ([3, 5],), ([2, 3, 5], [4, 5, 7]), ([3, 5], []), ([], [5, 7])]
 )
-def test_products_that_do_not_fit(shapes: tuple[list[int], ...]) -> None:
+def test_products_that_do_not_fit(shapes):
     assert work_of("aten::mm", inputs(*shapes)) is None
     assert work_of("aten::linear", inputs(*shapes)) is None
 
 
-def test_a_linear_layer_needs_a_matrix() -> None:
+def test_a_linear_layer_needs_a_matrix():
     assert work_of("aten::linear", inputs([3, 5], [2, 7, 5])) is None
     assert work_of("aten::linear", inputs([3, 5], [7, 4])) is None
     assert work_of("aten::linear", inputs([3, 5], [5])) is None
@@ -385,13 +382,13 @@ def convolution(
         (lambda: convolution([1, 2, 3, 3], [4, 2, 3, 3]), 4, 2 * 18),
     ],
 )
-def test_the_output_of_a_convolution(made: Callable[[], Work | None], out: int, each: int) -> None:
+def test_the_output_of_a_convolution(made, out, each):
     found = made()
     assert found.kind == "conv"
     assert found.flops == out * each
 
 
-def test_bytes_and_words_of_a_convolution() -> None:
+def test_bytes_and_words_of_a_convolution():
     found = convolution([1, 2, 9, 8], [4, 2, 3, 3])
     assert found.bytes == 2 * (144 + 72 + 168)
     assert found.shape == "1 x 2 x 9 x 8 by 4 x 2 x 3 x 3"
@@ -415,7 +412,7 @@ def test_bytes_and_words_of_a_convolution() -> None:
         ),
     ],
 )
-def test_convolutions_that_do_not_fit(made: Callable[[], Work | None]) -> None:
+def test_convolutions_that_do_not_fit(made):
     assert made() is None
 
 
@@ -429,7 +426,7 @@ def test_convolutions_that_do_not_fit(made: Callable[[], Work | None]) -> None:
         ("(1,0,1)", 1),
     ],
 )
-def test_gradients_of_a_convolution(mask: str, gradients: int) -> None:
+def test_gradients_of_a_convolution(mask, gradients):
     grad, x, weight = [1, 4, 7, 6], [1, 2, 9, 8], [4, 2, 3, 3]
     for transposed, once in (("False", 2 * 168 * 18), ("True", 2 * 144 * 18)):
         values = [*[""] * 4, "[1, 1]", "[0, 0]", "[1, 1]", transposed, "[0, 0]", "1", mask]
@@ -446,7 +443,7 @@ def attention(name: str, queries: int, keys: int, causal: bool = False, dv: int 
     return known_work(name, q, k, v, [], [], [], [], values=values)
 
 
-def test_the_work_of_attention() -> None:
+def test_the_work_of_attention():
     plain = attention("_scaled_dot_product_flash_attention", 10, 7)
     assert plain.flops == 2 * 6 * 70 * (16 + 16)
     assert plain.bytes == 2 * (2 * 3 * 16 * (10 + 7 + 7) + 2 * 3 * 10 * 16)
@@ -457,7 +454,7 @@ def test_the_work_of_attention() -> None:
 @pytest.mark.parametrize(
     ("queries", "keys", "pairs"), [(5, 5, 15), (5, 8, 15), (8, 5, 15 + 3 * 5), (1, 9, 1), (3, 1, 3)]
 )
-def test_a_causal_mask_counts_what_it_leaves(queries: int, keys: int, pairs: int) -> None:
+def test_a_causal_mask_counts_what_it_leaves(queries, keys, pairs):
     found = attention("_scaled_dot_product_flash_attention", queries, keys, True)
     assert pairs == sum(j <= i for i in range(queries) for j in range(keys))
     assert found.flops == 2 * 6 * pairs * 32
@@ -466,13 +463,13 @@ def test_a_causal_mask_counts_what_it_leaves(queries: int, keys: int, pairs: int
 
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize("shape", [[], [3, 10, 16], [2, 2, 3, 10, 16]])
-def test_attention_has_four_dimensions(at: int, shape: list[int]) -> None:
+def test_attention_has_four_dimensions(at, shape):
     shapes = [[2, 3, 10, 16] for _ in range(3)]
     shapes[at] = shape
     assert work_of("aten::scaled_dot_product_attention", inputs(*shapes)) is None
 
 
-def test_the_backward_of_attention() -> None:
+def test_the_backward_of_attention():
     q = [2, 3, 10, 16]
     found = known_work("_scaled_dot_product_flash_attention_backward", q, q, q, q)
     assert found.flops == 2 * 6 * 100 * 5 * 16
@@ -480,7 +477,7 @@ def test_the_backward_of_attention() -> None:
     assert found.shape.endswith("dimension 16, backward")
 
 
-def test_elementwise_work() -> None:
+def test_elementwise_work():
     found = known_work("add", [4, 1, 6], [5, 1], types=["float", BF16])
     assert (found.kind, found.flops, found.shape, found.dtype) == ("elementwise", 120, "4 x 5 x 6", "fp32")
     assert found.bytes == 24 * 4 + 5 * 2 + 120 * 4
@@ -493,7 +490,7 @@ def test_elementwise_work() -> None:
     assert work_of("aten::copy_", inputs([], [3])) is None
 
 
-def test_shapes() -> None:
+def test_shapes():
     assert broadcast((2, 1, 3), (4, 1)) == (2, 4, 3)
     assert broadcast((), (4, 1)) == (4, 1)
     assert broadcast((2,), (3,)) is None
@@ -504,7 +501,7 @@ def test_shapes() -> None:
     assert per_axis(None, 1) is None
 
 
-def test_recorded_inputs() -> None:
+def test_recorded_inputs():
     call = read_inputs(
         {
             "Input Dims": [
@@ -555,9 +552,7 @@ def test_recorded_inputs() -> None:
         ("_efficient_attention_backward", 1, False, 14, 6),
     ],
 )
-def test_where_the_inputs_of_attention_stand(
-    name: str, first: int, heads_first: bool, causal: int, ragged: int | None
-) -> None:
+def test_where_the_inputs_of_attention_stand(name, first, heads_first, causal, ragged):
     one = [2, 3, 10, 16] if heads_first else [2, 10, 3, 16]
     other = [2, 3, 7, 16] if heads_first else [2, 7, 3, 16]
     shapes: list[list[int]] = [[] for _ in range(16)]
@@ -585,9 +580,7 @@ def test_where_the_inputs_of_attention_stand(
         ("cudnn_convolution", 3, 2, 4, 5),
     ],
 )
-def test_where_the_inputs_of_a_convolution_stand(
-    name: str, stride: int, pad: int, dilation: int, groups: int
-) -> None:
+def test_where_the_inputs_of_a_convolution_stand(name, stride, pad, dilation, groups):
     shapes: list[list[int]] = [[] for _ in range(9)]
     shapes[:2] = [1, 4, 20, 20], [6, 2, 3, 3]
     values = [""] * 9
@@ -595,7 +588,7 @@ def test_where_the_inputs_of_a_convolution_stand(
     assert known_work(name, *shapes, values=values).flops == 2 * (6 * 8 * 8) * (2 * 3 * 3)
 
 
-def test_no_more_inputs_are_read_than_an_op_has() -> None:
+def test_no_more_inputs_are_read_than_an_op_has():
     call = read_inputs(
         {"Input Dims": [[1]] * 70, "Input type": ["float"] * 70, "Concrete Inputs": ["x"] * 70}
     )
@@ -605,7 +598,7 @@ def test_no_more_inputs_are_read_than_an_op_has() -> None:
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
-def test_attention_without_one_of_its_inputs(missing: int) -> None:
+def test_attention_without_one_of_its_inputs(missing):
     shapes = [[1, 2, 3, 4]] * 3
     name = "aten::_scaled_dot_product_flash_attention"
     assert work_of(name, inputs(*shapes)) is not None
@@ -613,7 +606,7 @@ def test_attention_without_one_of_its_inputs(missing: int) -> None:
         assert work_of(name, inputs(*(odd if i == missing else s for i, s in enumerate(shapes)))) is None
 
 
-def test_the_sizes_of_the_types() -> None:
+def test_the_sizes_of_the_types():
     """As NumPy has them, of those that it has."""
     for name, size in ITEM_SIZE.items():
         known = name.replace("fp", "float") if name[:2] == "fp" and name != "fp8" else name

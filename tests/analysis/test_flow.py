@@ -23,7 +23,7 @@ from tracetui.trace import Kind
 from tracetui.views.event import event_facts
 
 
-def test_links_from_an_op_and_back(tmp_path: Path) -> None:
+def test_links_from_an_op_and_back(tmp_path):
     trace = trace_of(
         tmp_path,
         cpu("aten::mm", 0, 50, **{"External id": 5}),
@@ -58,7 +58,7 @@ def test_links_from_an_op_and_back(tmp_path: Path) -> None:
     assert partner(trace, at["aten::mm"]) is None
 
 
-def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path) -> None:
+def test_a_call_that_launches_nothing_is_no_launch(tmp_path):
     wait = cpu("cudaDeviceSynchronize", 60, 10, "cuda_runtime", correlation=8)
     marker = kernel(61, 5, 8, 20, "Context Sync", cat="cuda_sync")
     calls = [cpu("cudaMalloc", 20, 3, "cuda_runtime", correlation=9), launch(30, 1), launch(40, 2)]
@@ -80,14 +80,14 @@ def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path) -> None:
     )
 
 
-def test_a_step_leads_to_what_another_thread_launches(tmp_path: Path) -> None:
+def test_a_step_leads_to_what_another_thread_launches(tmp_path):
     """Here the first event of all."""
     trace = trace_of(tmp_path, step(1, 0, 50) | {"tid": 10}, launch(20, 1), kernel(30, 10, 1))
     assert trace.name_of(0) == "cudaLaunchKernel"
     assert [link.role for link in launch_chain(trace, 1).links] == ["step", "launch", "kernel"]
 
 
-def test_a_chain_lists_the_longest(tmp_path: Path) -> None:
+def test_a_chain_lists_the_longest(tmp_path):
     graph = [kernel(100 + 20 * i, 1 + (7 * i) % 12, 1, name=f"k{i}") for i in range(MOST_EVENTS + 3)]
     trace = trace_of(tmp_path, step(1, 0, 50), cpu("aten::mm", 10, 30), launch(20, 1), *graph)
     at = {trace.name_of(i): i for i in range(len(trace))}
@@ -105,7 +105,7 @@ def test_a_chain_lists_the_longest(tmp_path: Path) -> None:
     )
 
 
-def test_delays_and_costs_of_launches(tmp_path: Path) -> None:
+def test_delays_and_costs_of_launches(tmp_path):
     graph = [launch(100, 5, 9, "cudaGraphLaunch"), kernel(120, 2, 5), kernel(123, 2, 5), kernel(126, 8, 5)]
     events = [launch(0, 1), kernel(20, 3, 1), launch(50, 2), kernel(40, 4, 2), kernel(70, 5, 3), *graph]
     trace = trace_of(tmp_path, *events)
@@ -126,12 +126,12 @@ def test_delays_and_costs_of_launches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("start", "delay", "ahead"), [(49, None, 1_000), (50, 0, 0), (51, 1_000, 0)])
-def test_a_delay_below_zero_is_not_known(tmp_path: Path, start: float, delay: int | None, ahead: int) -> None:
+def test_a_delay_below_zero_is_not_known(tmp_path, start, delay, ahead):
     found = find_launches(trace_of(tmp_path, launch(50, 1), kernel(start, 5, 1)))
     assert (found.median_delay, found.ahead) == (delay, ahead)
 
 
-def test_the_other_end_of_a_flow(tmp_path: Path) -> None:
+def test_the_other_end_of_a_flow(tmp_path):
     """An op without one has that of the op within it whose other end takes longest; one that ends within the
     op leads nowhere."""
 
@@ -164,7 +164,7 @@ def test_the_other_end_of_a_flow(tmp_path: Path) -> None:
     assert other("relu") is None
 
 
-def test_back_from_a_kernel_whose_launch_is_not_there(tmp_path: Path) -> None:
+def test_back_from_a_kernel_whose_launch_is_not_there(tmp_path):
     there = kernel(60, 20, 7)
     there["args"] |= {"External id": 3}
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 50, **{"External id": 3}), there)
@@ -185,9 +185,7 @@ def calls(command: str, files: list[Path]) -> int:
 @pytest.mark.parametrize("events", [2000, pytest.param(6000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", [kind for kind in BENCHMARK.KINDS if kind != "time"])
 @pytest.mark.parametrize("command", ["findings", "compare"])
-def test_an_id_for_all_takes_about_the_calls_of_one_each(
-    kind: str, command: str, events: int, tmp_path: Path
-) -> None:
+def test_an_id_for_all_takes_about_the_calls_of_one_each(kind, command, events, tmp_path):
     counted = []
     for shared, count in ((False, 60), (False, events), (True, events)):  # first a few, for the imports
         files = [
@@ -210,7 +208,7 @@ class Name(str):
         return str.__eq__(self, other)
 
 
-def test_many_names_are_not_each_compared_with_all() -> None:
+def test_many_names_are_not_each_compared_with_all():
     names = [Name(f"op{i}") for i in range(2000)]
     assert "others" in listed(names)
     assert Name.compared < 10 * len(names)

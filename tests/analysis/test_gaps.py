@@ -75,7 +75,7 @@ def check_against_hand(trace: Trace) -> int:
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
-def test_recorded_traces(path: Path) -> None:
+def test_recorded_traces(path):
     assert check_against_hand(load(path)) >= 1
 
 
@@ -109,14 +109,14 @@ BEFORE = (launch(0, 1), kernel(10, 90, 1))
         ("unlinked", [kernel(300, 10, 2)]),
     ],
 )
-def test_cause(tmp_path: Path, cause: str, events: list[dict[str, Any]]) -> None:
+def test_cause(tmp_path, cause, events):
     trace = trace_of(tmp_path, *BEFORE, *events)
     (gaps,) = find_gaps(trace)
     assert gaps.start.tolist() == [trace.start[gaps.before[0]] + 90_000]
     assert CAUSES[int(gap_causes(trace, gaps).cause[0])] == cause
 
 
-def test_cause_names_what_there_is(tmp_path: Path) -> None:
+def test_cause_names_what_there_is(tmp_path):
     trace = trace_of(
         tmp_path,
         *BEFORE,
@@ -135,14 +135,14 @@ def test_cause_names_what_there_is(tmp_path: Path) -> None:
     assert causes.step.tolist() == [0]
 
 
-def test_only_the_launching_thread_counts(tmp_path: Path) -> None:
+def test_only_the_launching_thread_counts(tmp_path):
     elsewhere = cpu("cudaDeviceSynchronize", 20, 200, "cuda_runtime") | {"tid": 8}
     trace = trace_of(tmp_path, *BEFORE, elsewhere, launch(290, 2), kernel(300, 10, 2))
     (gaps,) = find_gaps(trace)
     assert CAUSES[int(gap_causes(trace, gaps).cause[0])] == "host"
 
 
-def test_streams_of_a_device_are_one_and_devices_are_apart(tmp_path: Path) -> None:
+def test_streams_of_a_device_are_one_and_devices_are_apart(tmp_path):
     other = kernel(0, 5, 5) | {"pid": 1}
     trace = trace_of(tmp_path, kernel(0, 100, 1), kernel(50, 100, 2, 13), kernel(160, 10, 3, 7), other)
     first, second = find_gaps(trace)
@@ -150,7 +150,7 @@ def test_streams_of_a_device_are_one_and_devices_are_apart(tmp_path: Path) -> No
     assert (second.device, len(second), second.busy_share) == (1, 0, 1.0)
 
 
-def test_lead_in_of_the_profiler() -> None:
+def test_lead_in_of_the_profiler():
     """The 2.5 ms in which CUPTI got its first buffer are no gap, and have their cause."""
     trace = load(DATA / "matmul_add_64_nosched_20.json.gz")
     (gaps,) = find_gaps(trace)
@@ -158,13 +158,13 @@ def test_lead_in_of_the_profiler() -> None:
     assert gaps.lead_in > 2_400_000
 
 
-def test_nothing_on_a_device(tmp_path: Path) -> None:
+def test_nothing_on_a_device(tmp_path):
     assert find_gaps(trace_of(tmp_path, cpu("aten::mm", 0, 10))) == []
 
 
 @given(st.lists(st.floats(min_value=-0.1, max_value=1.1), min_size=1, max_size=6))
 @settings(max_examples=40, deadline=None)
-def test_clips_add_up(shares: list[float]) -> None:
+def test_clips_add_up(shares):
     trace = load(DATA / "mlp_eager.json.gz")
     (gaps,) = find_gaps(trace)
     low, high = trace.span
@@ -189,14 +189,14 @@ def test_clips_add_up(shares: list[float]) -> None:
         "cuMemcpyDtoH_v2",
     ],
 )
-def test_synchronizing(name: str) -> None:
+def test_synchronizing(name):
     assert is_synchronizing(name)
 
 
 @pytest.mark.parametrize(
     "name", ["cudaMalloc", "cudaHostAlloc", "hipFree", "cuMemMap", "cuMemCreate", "cudaFreeHost"]
 )
-def test_allocating(name: str) -> None:
+def test_allocating(name):
     assert is_allocation(name)
     assert not is_synchronizing(name)
 
@@ -204,20 +204,18 @@ def test_allocating(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["cudaMemcpyAsync", "cudaLaunchKernel", "cudaMallocAsync", "cudaEventQuery", "hipFreeAsync"]
 )
-def test_neither(name: str) -> None:
+def test_neither(name):
     assert not is_synchronizing(name)
     assert not is_allocation(name)
 
 
-def test_every_cause_has_words() -> None:
+def test_every_cause_has_words():
     assert set(CAUSE_TEXT) == set(CAUSES)
     assert max(map(len, CAUSE_TEXT.values())) <= 32
 
 
 @pytest.mark.parametrize(("backward", "said"), [(9, False), (10, True), (80, True)])
-def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
-    tmp_path: Path, backward: float, said: bool
-) -> None:
+def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(tmp_path, backward, said):
     # From the kernel's end at 100 us until the launch at 200; autograd's thread is in an op for `backward`.
     first, second = (launch(10, 1), kernel(20, 80, 1)), (launch(200, 2), kernel(210, 10, 2))
     other = cpu("autograd::engine::evaluate_function: AddBackward0", 110, backward) | {"tid": 77}
@@ -236,7 +234,7 @@ def test_another_thread_may_be_in_ops_while_the_launching_one_is_not(
     assert (longer in " ".join(explain(results.trace, int(gaps_of(results).after[0])).why)) is said
 
 
-def test_without_ops_nothing_is_outside_of_them(tmp_path: Path) -> None:
+def test_without_ops_nothing_is_outside_of_them(tmp_path):
     results = Part(trace_of(tmp_path, launch(10, 1), kernel(20, 80, 1), launch(200, 2), kernel(210, 9, 2)))
     told = (
         cause_text(results, 0),
@@ -301,21 +299,19 @@ def waiting(mark: bool, after: float, **args: Any) -> list[dict[str, Any]]:
         (True, 142, {"correlation": 99}, "queued, but nothing recorded ran on this GPU"),
     ],
 )
-def test_what_a_stream_was_told_to_wait_for(
-    tmp_path: Path, mark: bool, after: float, args: dict[str, Any], text: str
-) -> None:
+def test_what_a_stream_was_told_to_wait_for(tmp_path, mark, after, args, text):
     results = Part(trace_of(tmp_path, *waiting(mark, after, **args)))
     assert cause_text(results, int(np.argmax(gaps_of(results).start))) == f"queued: {text}"
 
 
-def test_a_wait_before_the_last_launch_of_its_stream_holds_nothing_up(tmp_path: Path) -> None:
+def test_a_wait_before_the_last_launch_of_its_stream_holds_nothing_up(tmp_path):
     # Another kernel of stream 7 was launched after the wait: it is that which waited.
     events = [*waiting(True, 142), launch(45, 4), kernel(301, 0.5, 4, name="first")]
     results = Part(trace_of(tmp_path, *events))
     assert "had to wait" not in cause_text(results, int(np.argmax(gaps_of(results).start)))
 
 
-def test_device_events_without_a_category_are_said(tmp_path: Path) -> None:
+def test_device_events_without_a_category_are_said(tmp_path):
     event = {"ph": "X", "name": "MatMulV2", "pid": 3, "tid": 2, "ts": 5, "dur": 9}
     label = {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Ascend Hardware"}}
     label2 = label | {"name": "process_labels", "args": {"labels": "NPU"}}
@@ -323,7 +319,7 @@ def test_device_events_without_a_category_are_said(tmp_path: Path) -> None:
     assert "1 event without a category: drawn, but not judged" in without_work_text(trace)
 
 
-def test_a_record_that_the_trace_does_not_have_is_not_another(tmp_path: Path) -> None:
+def test_a_record_that_the_trace_does_not_have_is_not_another(tmp_path):
     events = waiting(True, 142, wait_on_cuda_event_record_corr_id=52)
     for event in events:
         if event["args"].get("correlation") == 51:
@@ -332,7 +328,7 @@ def test_a_record_that_the_trace_does_not_have_is_not_another(tmp_path: Path) ->
     assert "had to wait" not in cause_text(results, int(np.argmax(gaps_of(results).start)))
 
 
-def test_unknown_events_with_the_ids_of_launches_are_what_ran(tmp_path: Path) -> None:
+def test_unknown_events_with_the_ids_of_launches_are_what_ran(tmp_path):
     """In a file without metadata no lane is known to be a device's."""
     events = [launch(10 * n, n + 1) for n in range(3)]
     ran = [kernel(10 * n + 5, 4, n + 1, cat="mtia_ccp_events", pid=3) for n in range(2)]
@@ -346,15 +342,13 @@ def test_unknown_events_with_the_ids_of_launches_are_what_ran(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("streams", "others"), [((), True), ((7,), False), ((7, 8), True)])
-def test_work_of_one_stream_waits_for_no_other(
-    tmp_path: Path, streams: tuple[int, ...], others: bool
-) -> None:
+def test_work_of_one_stream_waits_for_no_other(tmp_path, streams, others):
     """Without any device nothing is known of it."""
     work = [event for i in streams for event in run(100 * i, 10, i, stream=i)]
     assert waits_for_others(trace_of(tmp_path, step(1, 0, 50), *work)) is others
 
 
-def test_gaps_between_overlapping_streams(tmp_path: Path) -> None:
+def test_gaps_between_overlapping_streams(tmp_path):
     trace = trace_of(
         tmp_path,
         kernel(0, 50, 1), kernel(10, 20, 2, 8), kernel(50, 10, 3, 8), kernel(61, 9, 4), kernel(64, 6, 5, 8),
@@ -390,9 +384,7 @@ def test_gaps_between_overlapping_streams(tmp_path: Path) -> None:
         (-20, -10, [], 0, []),
     ],
 )
-def test_clip(
-    tmp_path: Path, low: int, high: int, gaps_in: list[tuple[int, int]], busy: int, whole: list[int]
-) -> None:
+def test_clip(tmp_path, low, high, gaps_in, busy, whole):
     (gaps,) = find_gaps(trace_of(tmp_path, kernel(0, 20, 1), kernel(30, 20, 2), kernel(80, 20, 3)))
     part = clip(gaps, low * 1000, high * 1000)
     assert [

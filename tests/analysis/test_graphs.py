@@ -74,7 +74,7 @@ def annotated(tmp_path: Path) -> Trace:
     return trace_of(tmp_path, *names, step, *replay(10, 30), *replay(210, 31), cudaGraphInlineAnnotated=True)
 
 
-def test_averages_by_module(tmp_path: Path) -> None:
+def test_averages_by_module(tmp_path):
     trace = annotated(tmp_path)
     table = averages(trace, group="module")
     time = {
@@ -95,7 +95,7 @@ def test_averages_by_module(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["mlp_cuda_graph", "train", "mlp_eager"])
-def test_a_trace_without_annotations_has_the_rows_that_it_has_without_grouping(name: str) -> None:
+def test_a_trace_without_annotations_has_the_rows_that_it_has_without_grouping(name):
     trace = load(SAMPLES / f"{name}.json.gz")
     plain, grouped = averages(trace), averages(trace, group="module")
     assert set(grouped.groups) == {""}
@@ -103,7 +103,7 @@ def test_a_trace_without_annotations_has_the_rows_that_it_has_without_grouping(n
     assert with_module_lanes(trace) is trace
 
 
-def test_without_annotations_a_modules_python_frame_tells_it(tmp_path: Path) -> None:
+def test_without_annotations_a_modules_python_frame_tells_it(tmp_path):
     frame = cpu("nn.Module: Linear_0", 0, 100, "python_function")
     plain = cpu("linear.py(9): forward", 5, 90, "python_function")  # nearer, but no module
     op = cpu("aten::mm", 10, 50, **{"External id": 1})
@@ -129,11 +129,11 @@ def test_without_annotations_a_modules_python_frame_tells_it(tmp_path: Path) -> 
         ({}, ""),
     ],
 )
-def test_what_an_annotation_says(args: dict[str, Any], module: str) -> None:
+def test_what_an_annotation_says(args, module):
     assert module_of(args) == module
 
 
-def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
+def test_modules_have_a_lane_and_lie_in_one_another(tmp_path):
     trace = with_module_lanes(annotated(tmp_path))
     lane = next(lane for lane in trace.lanes if lane.name == TITLE)
     assert (lane.device, lane.rows) == (0, 4)
@@ -157,14 +157,14 @@ def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
     assert {(int(trace.op[i]), int(trace.launch[i]), int(trace.source[i])) for i in first} == {(-1, -1, -1)}
 
 
-def test_modules_have_a_lane_where_no_launch_was_recorded(tmp_path: Path) -> None:
+def test_modules_have_a_lane_where_no_launch_was_recorded(tmp_path):
     """As with ProfilerActivity.CUDA alone, or where the recording began after the launch."""
     events = [e for e in replay(10, 30) if e["cat"] == "kernel"]
     trace = with_module_lanes(trace_of(tmp_path, *events, cudaGraphInlineAnnotated=True))
     assert TITLE in [lane.name for lane in trace.lanes]
 
 
-def test_a_module_alone_in_each_replay(tmp_path: Path) -> None:
+def test_a_module_alone_in_each_replay(tmp_path):
     """What follows in the next replay, or on another device, is another call of it."""
     events = [
         e
@@ -182,7 +182,7 @@ def test_a_module_alone_in_each_replay(tmp_path: Path) -> None:
     assert starts == [(0, [20_000, 120_000, 220_000]), (1, [320_000])]
 
 
-def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
+def test_a_lane_of_modules_changes_nothing_else(tmp_path):
     before = annotated(tmp_path)
     trace = with_module_lanes(before)
     columns = "start duration name category kind lane depth parent correlation external_id launch op source"
@@ -194,7 +194,7 @@ def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
     assert int(np.count_nonzero(trace.kind == Kind.OTHER)) == len(trace) - len(before)
 
 
-def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) -> None:
+def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path):
     by_module = "the averages by module split its time"
     found = {finding.rule: finding for finding in find_findings(Part(annotated(tmp_path)))}
     assert by_module in found["cuda_graphs"].advice
@@ -204,7 +204,7 @@ def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) 
     assert "Per-op tables cannot split a graph's time" in advice
 
 
-def test_idle_time_between_two_nodes_is_no_launch(tmp_path: Path) -> None:
+def test_idle_time_between_two_nodes_is_no_launch(tmp_path):
     trace = annotated(tmp_path)
     at = {trace.name_of(i): i for i in reversed(range(len(trace)))}
     said = " ".join(explain(trace, at["k2"]).why)
@@ -213,7 +213,7 @@ def test_idle_time_between_two_nodes_is_no_launch(tmp_path: Path) -> None:
     assert "between the node" not in " ".join(explain(trace, at["k1"]).why)
 
 
-def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
+def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path):
     trace = annotated(tmp_path)
     found = find_launches(trace)
     assert found.delay[found.first].tolist() == [20_000] * 2
@@ -235,7 +235,7 @@ def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
     assert (link.delay, link.after_first) == (30_000, True)
 
 
-def test_a_few_annotated_kernels_are_enough(tmp_path: Path) -> None:
+def test_a_few_annotated_kernels_are_enough(tmp_path):
     """Four places are looked at."""
     for annotated in (0, 75, 150, 225):
         events = [kernel(10 * n, 5, n) for n in range(300)]

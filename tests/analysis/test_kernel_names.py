@@ -115,20 +115,20 @@ SHORT = [
 
 
 @pytest.mark.parametrize(("name", "family", "kind", "short"), SHORT, ids=[row[3] for row in SHORT])
-def test_short_names_of_real_kernels(name: str, family: str, kind: str, short: str) -> None:
+def test_short_names_of_real_kernels(name, family, kind, short):
     found = decode(name)
     assert (found.family, found.kind, found.short) == (family, kind, short)
     assert found.name == name
 
 
-def test_nvjet_fields() -> None:
+def test_nvjet_fields():
     found = decode("nvjet_sm90_tst_128x192_64x5_4x1_v_bz_coopB_NTN")
     assert (found.arch, found.dtype, found.tile, found.stages) == ("sm90", "bf16", "128x192x64", 5)
     assert (found.cluster, found.layout, found.tensor_cores) == ("4x1", "ntn", True)
     assert found.notes == ("cooperative (B)",)
 
 
-def test_cublas_and_cutlass_fields() -> None:
+def test_cublas_and_cutlass_fields():
     found = decode("ampere_fp16_s16816gemm_fp16_64x64_sliced1x2_ldg8_f2f_stages_64x6_tn")
     assert (found.arch, found.dtype, found.tile, found.stages) == ("ampere", "fp16", "64x64", 6)
     assert (found.instruction, found.layout) == ("16x8x16", "tn")
@@ -140,7 +140,7 @@ def test_cublas_and_cutlass_fields() -> None:
     assert (found.tile, found.cluster, found.stages, found.dtype) == ("128x128x64", "2x1x1", None, "fp16")
 
 
-def test_what_runs_on_tensor_cores() -> None:
+def test_what_runs_on_tensor_cores():
     assert decode("ampere_sgemm_128x64_tn").tensor_cores is False
     assert decode(CUTLASS.format("simt_sgemm_128x32_8x5_nn_align1")).tensor_cores is False
     tf32 = decode(CUTLASS.format("tensorop_s1688gemm_256x64_16x4_nn_align4"))
@@ -163,7 +163,7 @@ def test_what_runs_on_tensor_cores() -> None:
     assert decode(CUTLASS.format("tensorop_sgemm_128x32_8x5_nn_align1")).tensor_cores is True
 
 
-def test_a_name_that_does_not_say_leaves_none() -> None:
+def test_a_name_that_does_not_say_leaves_none():
     # cuDNN's attention names say "f16" for bf16 as well: 16 bits is all that they tell.
     assert decode(CUDNN_ATTENTION).dtype is None
     # Turing has no TF32: an fp32 GEMM on its 16x8x8 instruction says nothing about its inputs.
@@ -171,7 +171,7 @@ def test_a_name_that_does_not_say_leaves_none() -> None:
     assert decode("nvjet_sm120_tst_mma_64x64x128_3_32x32x128_tmaAB_alignCD4_bz_TNNN").stages is None
 
 
-def test_the_operators_of_a_triton_kernel() -> None:
+def test_the_operators_of_a_triton_kernel():
     assert decode("triton_poi_fused__unsafe_view_gelu_mul_0").ops == ("_unsafe_view", "gelu", "mul")
     found = decode("triton_per_fused__softmax_native_layer_norm_backward_view_12")
     assert found.ops == ("_softmax", "native_layer_norm_backward", "view")
@@ -180,7 +180,7 @@ def test_the_operators_of_a_triton_kernel() -> None:
     assert decode(f"triton_poi_fused_{longest}_relu_3").ops == (longest, "relu")
 
 
-def test_short_names_of_other_events() -> None:
+def test_short_names_of_other_events():
     assert short_name(ADD, "kernel") == "add bf16 vec8"
     assert short_name("aten::mm", "cpu_op") == "aten::mm"
     assert short_name("cudaLaunchKernel", "cuda_runtime") == "cudaLaunchKernel"
@@ -202,7 +202,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join)))
-def test_any_text_is_decoded(name: str) -> None:
+def test_any_text_is_decoded(name):
     found = decode(name)
     assert found.name == name
     assert len(found.short) <= LONGEST
@@ -216,12 +216,12 @@ def test_any_text_is_decoded(name: str) -> None:
 @pytest.mark.parametrize(
     "prefix", ["", "void at::native::elementwise_kernel<128, ", "triton_poi_fused_", "_ZN"]
 )
-def test_no_more_than_the_limit_is_read(prefix: str, piece: str) -> None:
+def test_no_more_than_the_limit_is_read(prefix, piece):
     huge = prefix + piece * (100_000 // len(piece))
     assert decode(huge).short == decode(huge[:LIMIT]).short
 
 
-def test_a_mangled_convolution_still_says_what_it_does() -> None:
+def test_a_mangled_convolution_still_says_what_it_does():
     name = (
         "_ZN17cutlass__5x_cudnn6KernelINS_4conv6kernel23ImplicitGemmConvolutionINS1_11threadblock22"
         "ImplicitGemmMultistageINS_4gemm9GemmShapeILi64ELi128ELi16EEENS4_52Conv2dWgradOutputGradientTileAccess"
@@ -233,7 +233,7 @@ def test_a_mangled_convolution_still_says_what_it_does() -> None:
     assert decode("_ZN7cutlass6KernelINS_4gemm9GemmShapeILi64ELi128ELi16EEEEE").kind != "conv"
 
 
-def test_a_long_name_is_read_to_its_end() -> None:
+def test_a_long_name_is_read_to_its_end():
     """5,000 characters of it are arguments of a template."""
     inner = "at::native::AUnaryFunctor<" + "std::array<float, 4>, " * 230 + "float>"
     name = f"void at::native::vectorized_elementwise_kernel<4, {inner}, std::array<char*, 2> >(int)"
@@ -242,6 +242,6 @@ def test_a_long_name_is_read_to_its_end() -> None:
     assert parse(name).args[-1].strip() == "std::array<char*, 2>"
 
 
-def test_convolutions_on_plain_units() -> None:
+def test_convolutions_on_plain_units():
     assert decode("void wgrad2d_c1_k1_nhwc_kernel<float>(int)").tensor_cores is False
     assert decode("void implicit_convolve_sgemm<float, 128>(int)").tensor_cores is False

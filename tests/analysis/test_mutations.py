@@ -120,7 +120,7 @@ def check(trace: Trace) -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("seed", range(12))
-def test_mutations(tmp_path: Path, source: str, seed: int) -> None:
+def test_mutations(tmp_path, source, seed):
     whole = json.loads(gzip.decompress((DATA / f"{source}.json.gz").read_bytes()))
     chance = random.Random(f"{source} {seed}")
     whole["traceEvents"] = mutate(whole["traceEvents"], chance)
@@ -130,5 +130,5 @@ def test_mutations(tmp_path: Path, source: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_without_mutations(source: str) -> None:
+def test_without_mutations(source):
     check(load(DATA / f"{source}.json.gz"))

@@ -25,7 +25,7 @@ GEMM = {  # of cuBLAS, with 12 warps and nearly all the shared memory there is
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.json.gz")), ids=lambda path: path.name[:-8])
-def test_it_equals_the_profilers_own_where_that_gave_one(path: Path) -> None:
+def test_it_equals_the_profilers_own_where_that_gave_one(path):
     file = json.loads(gzip.decompress(path.read_bytes()))
     devices = {device["id"]: device for device in file["deviceProperties"]}
     kernels = [e["args"] for e in file["traceEvents"] if e.get("cat") == "kernel"]
@@ -52,14 +52,14 @@ def test_it_equals_the_profilers_own_where_that_gave_one(path: Path) -> None:
         ({"shared memory": 400_000}, "not estimated, 168 registers per thread, 400,000 B shared memory"),
     ],
 )
-def test_a_zero_is_no_estimate(change: dict[str, Any], said: str) -> None:
+def test_a_zero_is_no_estimate(change, said):
     facts = dict(
         device_facts({key: value for key, value in (GEMM | change).items() if value is not None}, H200)[0]
     )
     assert facts["occupancy"] == said
 
 
-def test_what_is_resident_is_bounded_by_the_multiprocessor() -> None:
+def test_what_is_resident_is_bounded_by_the_multiprocessor():
     many = GEMM | {"grid": [5461, 1, 1], "blocks per SM": 41.371212, "warps per SM": 496.454544}
     facts, shown = device_facts(many, H200)
     assert dict(facts)["fits on an SM"] == "1 block, 12 of 64 warps; the grid has 41.4 blocks per SM"
@@ -74,7 +74,7 @@ def test_what_is_resident_is_bounded_by_the_multiprocessor() -> None:
     ("major", "minor", "blocks"),
     [(7, 0, 32), (7, 5, 16), (8, 0, 32), (8, 6, 16), (8, 9, 24), (9, 0, 32), (10, 0, 32), (12, 0, 24)],
 )
-def test_the_most_blocks_of_an_architecture(major: int, minor: int, blocks: int) -> None:
+def test_the_most_blocks_of_an_architecture(major, minor, blocks):
     tiny = {"registers per thread": 16, "shared memory": 0, "grid": [9999, 1, 1], "block": [32, 1, 1]}
     found = residency(tiny, H200 | {"computeMajor": major, "computeMinor": minor})
     assert (found.blocks, found.warps) == (blocks, blocks)
@@ -96,7 +96,7 @@ TURING = {
 }  # fmt: skip
 
 
-def test_the_limits_of_blocks_threads_and_registers() -> None:
+def test_the_limits_of_blocks_threads_and_registers():
     assert fits(1024) == (2, 64, 1.0)
     assert fits(1025) == (1, 33, 1025 / 2048)  # 33 warps, the last with one thread
     assert fits(32) == (32, 32, 0.5)
@@ -112,7 +112,7 @@ def test_the_limits_of_blocks_threads_and_registers() -> None:
     assert fits(1024, registers_per_thread=65) is None
 
 
-def test_the_limits_of_shared_memory() -> None:
+def test_the_limits_of_shared_memory():
     # 1,024 bytes are the system's, and blocks get units of 128: (57,344 + 1,024) * 4 = 233,472.
     assert fits(64, shared_memory=57_344) == (4, 8, 4 / 32)
     assert fits(64, shared_memory=57_345) == (3, 6, 3 / 32)
@@ -125,7 +125,7 @@ def test_the_limits_of_shared_memory() -> None:
     assert fits(64, {"computeMajor": 8}, shared_memory=57_345) == (3, 6, 3 / 32)
 
 
-def test_a_grid_that_is_too_small() -> None:
+def test_a_grid_that_is_too_small():
     assert fits(1024, grid=[66, 1, 1]) == (2, 64, 0.25)
     assert fits(1024, grid=[66, 2, 3]) == (2, 64, 1.0)
     assert fits(256, grid=[11, 12, 2]) == (8, 64, 0.25)
@@ -150,5 +150,5 @@ def test_a_grid_that_is_too_small() -> None:
         ({"grid": None}, {}, False),
     ],
 )
-def test_odd_numbers_give_nothing(kernel: dict[str, Any], device: dict[str, Any], known: bool) -> None:
+def test_odd_numbers_give_nothing(kernel, device, known):
     assert (fits(64, device, **kernel) is not None) is known

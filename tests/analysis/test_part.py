@@ -46,7 +46,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[int
     return seen
 
 
-def test_a_summary_makes_each_analysis_once(llama: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_summary_makes_each_analysis_once(llama, monkeypatch):
     seen = {
         "gaps": counted(monkeypatch, gap_list, "find_gaps"),
         "what the CPU did": counted(monkeypatch, cpu_time, "CpuTime"),
@@ -61,7 +61,7 @@ def test_a_summary_makes_each_analysis_once(llama: Part, monkeypatch: pytest.Mon
     assert again == ([], [])
 
 
-def test_threads_that_ask_at_once_get_one_result(llama: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_ask_at_once_get_one_result(llama, monkeypatch):
     seen = counted(monkeypatch, gap_list, "find_gaps")
     start = threading.Barrier(8)
 
@@ -75,16 +75,14 @@ def test_threads_that_ask_at_once_get_one_result(llama: Part, monkeypatch: pytes
     assert all(one is found[0] for one in found)
 
 
-def test_ready_tells_whether_a_result_is_there(llama: Part) -> None:
+def test_ready_tells_whether_a_result_is_there(llama):
     assert not llama.knows(causes_of)
     causes_of(llama)
     assert llama.knows(causes_of)
     assert llama.knows(gaps_of)
 
 
-def test_where_memory_is_short_results_are_dropped_and_computed_again(
-    llama: Part, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_memory_is_short_results_are_dropped_and_computed_again(llama, monkeypatch):
     findings, calls_before = find_findings(llama), calls_of(llama)
     assert llama.knows(own_time_of)
     llama.forget(own_time_of, calls_of)
@@ -101,7 +99,7 @@ def test_where_memory_is_short_results_are_dropped_and_computed_again(
     assert short.knows(causes_of)
 
 
-def test_the_last_part_is_kept(llama: Part) -> None:
+def test_the_last_part_is_kept(llama):
     first, second = range_scope(0, 20_000_000), range_scope(0, 30_000_000)
     part = llama.within(first)
     assert llama.within(range_scope(0, 20_000_000)) is part
@@ -113,7 +111,7 @@ def test_the_last_part_is_kept(llama: Part) -> None:
     assert gaps_of(part) is not gaps_of(llama)
 
 
-def test_parts_of_a_step_lie_in_its_window(llama: Part) -> None:
+def test_parts_of_a_step_lie_in_its_window(llama):
     part = llama.within(step_scope(llama.trace, 3))
     row = steps_of(llama).rows[part.scope.step]
     assert window_of(part) == row.window

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from msgspec import structs
-from tests.timeline.conftest import Slice, trace_of
+from tests.timeline.conftest import trace_of
 
 from tracetui.analysis.names.roles import roles
 from tracetui.trace.model import Kind, Process, Trace
@@ -64,11 +63,11 @@ def named(trace: Trace, *names: str) -> Trace:
         ),
     ],
 )
-def test_threads(slices: Sequence[Slice], names: list[str], called: list[str]) -> None:
+def test_threads(slices, names, called):
     assert list(roles(named(trace_of(slices), *names))) == called
 
 
-def test_streams() -> None:
+def test_streams():
     streams = [0, 1, 2]
     trace = trace_of([(0, 0, 9, "gemm"), (0, 9, 9, RING), (1, 0, 9, RING), (2, 0, 9, "add")], streams=streams)
     trace = named(trace, "stream 7", "stream 17", "stream 20")
@@ -83,7 +82,7 @@ def test_streams() -> None:
     assert roles(replace(copies))[0] == "stream 7"
 
 
-def test_annotations_and_ranks() -> None:
+def test_annotations_and_ranks():
     trace = named(trace_of([(0, 0, 9, "a"), (1, 0, 9, "k")], streams=[0, 1]), "stream 7", "stream 7")
     lanes = (
         structs.replace(trace.lanes[0], name="stream 7 annotations", kind="gpu_annotation"),
@@ -98,11 +97,11 @@ def test_annotations_and_ranks() -> None:
     assert roles(replace(ranked, lanes=(lane,))) == ("[TP00] CPU main",)
 
 
-def test_nothing() -> None:
+def test_nothing():
     assert roles(trace_of([])) == ()
 
 
-def test_the_process_s_first_thread_is_the_main_one() -> None:
+def test_the_process_s_first_thread_is_the_main_one():
     """Steps, else the thread whose id is the process's, else the most ops."""
     trace = trace_of([(0, 0, 9, "a"), (1, 0, 9, "a"), (1, 9, 9, "b")])
     trace = named(trace, "thread 7 (python3)", "thread 8 (python3)")

@@ -43,9 +43,7 @@ def alike(tmp_path: Path, devices: int, busy: float, op: float = 0) -> Trace:
     ("busy", "op", "said"), [(950, 0, ("it sets", "they set")), (100, 850, ("it waits", "they wait"))]
 )
 @pytest.mark.parametrize("devices", [1, 2])
-def test_the_verdict_speaks_of_all(
-    tmp_path: Path, devices: int, busy: float, op: float, said: tuple[str, str]
-) -> None:
+def test_the_verdict_speaks_of_all(tmp_path, devices, busy, op, said):
     results = Part(alike(tmp_path, devices, busy, op))
     reason, text = verdict_of(results).reason, plain_text(summary_lines(summarize(results), 200))
     who = "The GPU is" if devices == 1 else "Taken together, the 2 GPUs are"
@@ -77,7 +75,7 @@ def waiting(tmp_path: Path, devices: int, call: str, op: str) -> Trace:
         ("explicit_waits", "cudaDeviceSynchronize", ""),
     ],
 )
-def test_each_device_is_idle_while_the_cpu_waits(tmp_path: Path, rule: str, call: str, op: str) -> None:
+def test_each_device_is_idle_while_the_cpu_waits(tmp_path, rule, call, op):
     one = found(waiting(tmp_path, 1, call, op), rule)
     two = found(waiting(tmp_path, 2, call, op), rule)
     assert (one.claims["gpus"].n, two.claims["gpus"].n) == (1, 2)
@@ -85,7 +83,7 @@ def test_each_device_is_idle_while_the_cpu_waits(tmp_path: Path, rule: str, call
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_times_that_add_up_over_the_devices(tmp_path: Path, devices: int) -> None:
+def test_times_that_add_up_over_the_devices(tmp_path, devices):
     """In each step of 1,000 us: memory for 150 us, then short kernels, on each device as many."""
     events: list[Event] = []
     for n in range(4):
@@ -105,7 +103,7 @@ def test_times_that_add_up_over_the_devices(tmp_path: Path, devices: int) -> Non
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_first_calls_cost_each_device_its_time(tmp_path: Path, devices: int) -> None:
+def test_first_calls_cost_each_device_its_time(tmp_path, devices):
     events = [launch(10, 1, 3000), on(0, 3020, 10, 1), launch(20, 2, 2990) | {"tid": 8}]
     events += [on(1, 3020, 10, 2)] * (devices - 1)
     for n in range(20):
@@ -113,7 +111,7 @@ def test_first_calls_cost_each_device_its_time(tmp_path: Path, devices: int) -> 
     assert found(trace_of(tmp_path, *events), "initialisation").claims["gpus"].n == devices
 
 
-def test_a_copy_is_exposed_on_its_own_device(tmp_path: Path) -> None:
+def test_a_copy_is_exposed_on_its_own_device(tmp_path):
     """In each step both devices copy at the same time, for 100 us; the first one then copies beside a kernel,
     while the other copies alone."""
     events: list[Event] = []
@@ -134,7 +132,7 @@ def copy(device: int, start: float, duration: float, correlation: int) -> Event:
     return event | {"pid": device, "args": event["args"] | {"device": device}}
 
 
-def test_streams_that_take_turns_are_those_of_a_device(tmp_path: Path) -> None:
+def test_streams_that_take_turns_are_those_of_a_device(tmp_path):
     """20 kernels on each of two devices, by turns in two streams, for which 12 calls make a stream wait: so
     few that they are not the reason on both."""
     events: list[Event] = [cpu("cudaStreamWaitEvent", 50 * n, 2, "cuda_runtime") for n in range(12)]
@@ -148,7 +146,7 @@ def test_streams_that_take_turns_are_those_of_a_device(tmp_path: Path) -> None:
     assert not any(x.claims["why"] == "chained" for x in both)
 
 
-def test_what_is_said_of_each_device(tmp_path: Path) -> None:
+def test_what_is_said_of_each_device(tmp_path):
     """Half of the kernels are shorter than their launches, and the CPU waits while they run."""
     events: list[Event] = []
     for n in range(4):
@@ -165,7 +163,7 @@ def test_what_is_said_of_each_device(tmp_path: Path) -> None:
         assert (finding.claims["device"], finding.claims["pace"]) == (f"GPU {n}", "turns")
 
 
-def test_a_wait_for_one_of_two_devices() -> None:
+def test_a_wait_for_one_of_two_devices():
     """Each GPU is idle while data is copied to the other one, from pageable memory."""
     results = Part(load(DATA / "host_copies.json.gz"))
     idle = [x for x in find_findings(results) if x.rule == "idle_time"]

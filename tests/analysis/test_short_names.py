@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tests.kineto import cpu, trace_of
@@ -14,14 +12,14 @@ from tracetui.views.lines import bar, columns
 from tracetui.views.model import Column, fit, next_sort, scrolled
 
 
-def test_names_of_slices(tmp_path: Path) -> None:
+def test_names_of_slices(tmp_path):
     trace = trace_of(tmp_path, cpu("a", 0, 1), cpu("b", 5, 1), cpu("a", 9, 1))
     assert short_names(trace, np.array([2, -1, 0, 1])) == ["a", "", "a", "b"]
     assert short_names(trace, np.zeros(0, np.int64)) == []
     assert short_names(trace, np.array([-1])) == [""]
 
 
-def test_what_differs() -> None:
+def test_what_differs():
     assert differences(["f<float, 4>", "f<half, 4>"]) == ["float", "half"]
     assert differences(["f<float, 4>", "f<half, 8>", "f<half, 4>"]) == ["float 4", "half 8", "half 4"]
     assert differences(["f a b", "f b", "f b c"]) == ["a", "", "c"]
@@ -37,13 +35,13 @@ def test_what_differs() -> None:
     assert told_apart(["k", "k", "k"], ["k", "k 2", "k 3"], [0, 0, 0]) == ["k", "k · 2", "k · 3"]
 
 
-def test_bars() -> None:
+def test_bars():
     assert [bar(share, 2) for share in (-1, 0, 0.001, 0.25, 0.5, 0.5625, 1, 2)] == [
         "  ", "  ", "▏ ", "▌ ", "█ ", "█▏", "██", "██"
     ]  # fmt: skip
 
 
-def test_columns_line_up_by_cells() -> None:
+def test_columns_line_up_by_cells():
     lines = columns([["a", ("计", "dim")], ["bcd", "e"]], "<>")
     assert ["".join(text for text, _ in line) for line in lines] == ["  a    计", "  bcd   e"]
     assert lines[0][3] == ("计", "dim")
@@ -54,7 +52,7 @@ def some(*widths: int, drop: tuple[int, ...]) -> list[Column]:
     return [Column(str(n), width=w, drop=d) for n, (w, d) in enumerate(zip(widths, drop, strict=True))]
 
 
-def test_which_columns_fit() -> None:
+def test_which_columns_fit():
     shown = some(0, 10, 5, 8, drop=(0, 1, 3, 2))
 
     def at(width: int, minimum: int = 0) -> list[tuple[str, int]]:
@@ -72,7 +70,7 @@ def test_which_columns_fit() -> None:
     assert [cells for _, cells in fit(some(4, 6, drop=(0, 1)), 11)] == [4]
 
 
-def test_where_there_is_plenty_texts_are_shown_in_full() -> None:
+def test_where_there_is_plenty_texts_are_shown_in_full():
     columns = [
         Column("time", width=10),
         Column("in", width=26, right=False),
@@ -90,7 +88,7 @@ def test_where_there_is_plenty_texts_are_shown_in_full() -> None:
     assert [cells for _, cells in fit(columns[:3], 200)] == [10, 26, 20]
 
 
-def test_the_next_column_to_sort_by() -> None:
+def test_the_next_column_to_sort_by():
     values = [lambda: np.zeros(1), None, lambda: np.zeros(1), lambda: np.zeros(1)]
     shown = [Column(key, values=value) for key, value in zip("abcd", values, strict=True)]
 
@@ -102,7 +100,7 @@ def test_the_next_column_to_sort_by() -> None:
     assert next_sort(shown[1:2], None, 1) is None
 
 
-def test_the_cursor_stays_in_view() -> None:
+def test_the_cursor_stays_in_view():
     for top, cursor, height, rows, expected in (
         (0, 0, 5, 10, 0), (0, 4, 5, 10, 0), (0, 5, 5, 10, 1), (3, 2, 5, 10, 2), (3, 3, 5, 10, 3),
         (9, 9, 5, 10, 5), (4, 6, 5, 6, 1), (0, 2, 5, 3, 0), (3, 3, 0, 9, 0), (0, 9, 1, 10, 9),
@@ -110,7 +108,7 @@ def test_the_cursor_stays_in_view() -> None:
         assert scrolled(top, cursor, height, rows) == expected, (top, cursor, height, rows)
 
 
-def test_what_differs_in_mangled_names() -> None:
+def test_what_differs_in_mangled_names():
     """The letters of a mangled name say nothing: its words as C++ do, if there are any."""
     assert differences([f"_ZN3lib6kernelILi{n}EEEvv" for n in (4, 8)]) == ["4", "8"]
 
@@ -128,5 +126,5 @@ def test_what_differs_in_mangled_names() -> None:
         ("[[4, 256, [512", "[[4, 256, [512"),
     ],
 )
-def test_shapes_for_the_screen(shapes: str, told: str) -> None:
+def test_shapes_for_the_screen(shapes, told):
     assert brief_shapes(shapes) == told

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, trace_of
@@ -14,7 +12,7 @@ from tracetui.trace import Trace
 from tracetui.trace.model import I64
 
 
-def test_what_nothing_hides(tmp_path: Path) -> None:
+def test_what_nothing_hides(tmp_path):
     talk = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     trace = trace_of(
         tmp_path,
@@ -49,7 +47,7 @@ def of_device(event: Event, device: int = 1) -> Event:
     return event | {"pid": device, "args": event["args"] | {"device": device}}
 
 
-def test_what_each_moment_counts_as(tmp_path: Path) -> None:
+def test_what_each_moment_counts_as(tmp_path):
     talk = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     trace = trace_of(
         tmp_path,
@@ -64,7 +62,7 @@ def test_what_each_moment_counts_as(tmp_path: Path) -> None:
     assert of_all(trace, 64, 64) == {}
 
 
-def test_after_the_last_work_the_ops_of_every_thread_count(tmp_path: Path) -> None:
+def test_after_the_last_work_the_ops_of_every_thread_count(tmp_path):
     """But of waiting and allocating, those of the thread that launched last."""
     events = [
         *run(10, 10, 1),
@@ -85,7 +83,7 @@ def test_after_the_last_work_the_ops_of_every_thread_count(tmp_path: Path) -> No
     assert of_all(trace, 20, 100) == {"unlinked": 80}
 
 
-def test_before_the_first_work(tmp_path: Path) -> None:
+def test_before_the_first_work(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 60), launch(80, 1), kernel(100, 10, 1))
     # 4 us are the launch, and 16 what is usual in this trace; it is the only one.
     assert of_all(trace, 0, 100) == {"dispatch": 60, "host": 20, "launch": 9, "in flight": 11}
@@ -94,7 +92,7 @@ def test_before_the_first_work(tmp_path: Path) -> None:
     assert of_all(trace_of(tmp_path, *first, *second), 110, 220) == {"host": 90, "launch": 20}
 
 
-def test_the_lead_of_a_range(tmp_path: Path) -> None:
+def test_the_lead_of_a_range(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 100), kernel(10, 10, 1), kernel(50, 10, 2))
     (devices,) = Split(trace).times
     low, high = times(0, 0, 0, 15, 20, 60, 5), times(5, 10, 10.001, 30, 60, 99, 60)
@@ -113,7 +111,7 @@ def test_the_lead_of_a_range(tmp_path: Path) -> None:
         ((7, 3), 7),
     ],
 )
-def test_a_lead_in_is_longer_than_twice_the_usual(tmp_path: Path, leads: tuple[int, ...], found: int) -> None:
+def test_a_lead_in_is_longer_than_twice_the_usual(tmp_path, leads, found):
     """That of the first range, if it is more than twice the middle of the others."""
     events = [e for i, lead in enumerate(leads) for e in run(100 * i + lead, 99 - lead, i + 1)]
     of = Split(trace_of(tmp_path, cpu("aten::mm", 0, 1000), *events))
@@ -124,14 +122,14 @@ def test_a_lead_in_is_longer_than_twice_the_usual(tmp_path: Path, leads: tuple[i
 
 
 @pytest.mark.parametrize(("length", "judged"), [(10, True), (9.999, False)])
-def test_a_device_takes_part_from_a_hundredth_on(tmp_path: Path, length: float, judged: bool) -> None:
+def test_a_device_takes_part_from_a_hundredth_on(tmp_path, length, judged):
     other = of_device(kernel(500, length, 90))
     of = Split(trace_of(tmp_path, launch(0, 1), kernel(0, 1000, 1), other))
     time = of.judged(of.within(times(0), times(1000))[:, 0])
     assert time.sum(1).tolist() == [1_000_000, 1_000_000 if judged else 0]
 
 
-def test_without_devices(tmp_path: Path) -> None:
+def test_without_devices(tmp_path):
     of = Split(trace_of(tmp_path, cpu("aten::mm", 0, 5)))
     assert of.within(times(0, 1), times(5, 2)).shape == (0, 2, len(COLUMNS))
     assert of.gaps_within(times(0), times(5)).sum() == 0

@@ -54,7 +54,7 @@ def training(count: int, first: float = 0) -> list[Event]:
     return events
 
 
-def test_a_step_ends_with_the_optimizer(tmp_path: Path) -> None:
+def test_a_step_ends_with_the_optimizer(tmp_path):
     trace = trace_of(tmp_path, *training(3))
     steps = find_steps(trace)
     assert (steps.source, steps.name, steps.number.tolist()) == (
@@ -68,29 +68,29 @@ def test_a_step_ends_with_the_optimizer(tmp_path: Path) -> None:
     assert [row.label for row in summarize_steps(trace).rows] == ["step 0", "step 1", "step 2"]
 
 
-def test_without_work_there_are_no_steps(tmp_path: Path) -> None:
+def test_without_work_there_are_no_steps(tmp_path):
     assert found(tmp_path, *(note("Optimizer.step#SGD.step", 100 * i, 15) for i in range(3))).source == ""
 
 
-def test_a_first_step_that_the_recording_cut_is_none(tmp_path: Path) -> None:
+def test_a_first_step_that_the_recording_cut_is_none(tmp_path):
     assert spans(found(tmp_path, cpu("a", 0, 1), *training(3, first=40))) == [(97, 197), (197, 297)]
 
 
-def test_what_comes_after_the_last_optimizer_is_no_step(tmp_path: Path) -> None:
+def test_what_comes_after_the_last_optimizer_is_no_step(tmp_path):
     rest = [cpu(f"aten::op{j}", 300 + 10 * j, 9) for j in range(6)]
     assert spans(found(tmp_path, *training(3), *rest))[-1] == (197, 297)
 
 
-def test_one_optimizer_step_is_no_sequence(tmp_path: Path) -> None:
+def test_one_optimizer_step_is_no_sequence(tmp_path):
     assert not len(found(tmp_path, *training(1)))
 
 
-def test_optimizers_that_follow_each_other_end_one_step(tmp_path: Path) -> None:
+def test_optimizers_that_follow_each_other_end_one_step(tmp_path):
     second = [note("Optimizer.step#SGD.step", 100 * i + 97.5, 2) for i in range(3)]
     assert spans(found(tmp_path, *training(3), *second)) == [(0, 99.5), (99.5, 199.5), (199.5, 299.5)]
 
 
-def test_an_optimizer_within_another_or_within_the_backward_pass(tmp_path: Path) -> None:
+def test_an_optimizer_within_another_or_within_the_backward_pass(tmp_path):
     inner = [note("Optimizer.step#SGD.step", 100 * i + 84, 2) for i in range(3)]
     hooks = [
         event
@@ -103,13 +103,13 @@ def test_an_optimizer_within_another_or_within_the_backward_pass(tmp_path: Path)
     assert spans(found(tmp_path, *training(3), *inner, *hooks)) == [(0, 97), (97, 197), (197, 297)]
 
 
-def test_a_last_step_whose_work_did_not_run_is_left_out(tmp_path: Path) -> None:
+def test_a_last_step_whose_work_did_not_run_is_left_out(tmp_path):
     lost = {21, 22, 31, 32}
     events = [e for e in training(4) if e["cat"] != "kernel" or e["args"]["correlation"] not in lost]
     assert spans(found(tmp_path, *events)) == [(0, 97), (97, 197)]
 
 
-def test_a_recording_that_began_and_ended_within_a_step() -> None:
+def test_a_recording_that_began_and_ended_within_a_step():
     """Of 35 optimizer steps 34 end a step that began in the recording; the kernels of the last two were not
     recorded."""
     from tracetui.trace import load
@@ -139,14 +139,14 @@ def loop(name: str, count: int, tid: int = 9, kernels: str = "ab", offset: float
         ("step[DECODE bs=8]", [0, 1]),
     ],
 )
-def test_an_annotation_that_repeats(tmp_path: Path, name: str, number: list[int]) -> None:
+def test_an_annotation_that_repeats(tmp_path, name, number):
     steps = found(tmp_path, *loop(name, 2))
     shown = name if "*" not in name else "[Executor] _forward_step *: * ctx reqs, * gen reqs"
     assert (steps.source, steps.number.tolist()) == (f"annotation {shown}", number)
     assert spans(steps) == [(0, 80), (100, 180)]
 
 
-def test_names_with_other_numbers_in_each_round(tmp_path: Path) -> None:
+def test_names_with_other_numbers_in_each_round(tmp_path):
     names = [
         "execute_context_1(64)_generation_0(0)",
         *[f"execute_context_0(0)_generation_{n}({n})" for n in (8, 8, 7)],
@@ -157,7 +157,7 @@ def test_names_with_other_numbers_in_each_round(tmp_path: Path) -> None:
     assert steps.number.tolist() == [0, 1, 2, 3]
 
 
-def test_prefill_and_decode_are_rounds_of_one_loop(tmp_path: Path) -> None:
+def test_prefill_and_decode_are_rounds_of_one_loop(tmp_path):
     events = [
         e | {"name": "prefill"} if e["name"] == "decode" and e["ts"] < 150 else e for e in loop("decode", 4)
     ]
@@ -178,13 +178,13 @@ def rounds(*names: str, times: int = 3, heavy: int = 1) -> list[Event]:
     return events
 
 
-def test_the_parts_of_a_loop_are_one_step(tmp_path: Path) -> None:
+def test_the_parts_of_a_loop_are_one_step(tmp_path):
     steps = found(tmp_path, *rounds("encode", "rerank", "respond"))
     assert (steps.source, steps.number.tolist()) == ("annotation encode to respond", [0, 1, 2])
     assert spans(steps) == [(0, 280), (1000, 1280), (2000, 2280)]
 
 
-def test_parts_none_of_which_launches_most_are_a_step_too(tmp_path: Path) -> None:
+def test_parts_none_of_which_launches_most_are_a_step_too(tmp_path):
     """If the rounds show what steps have: a pause, or a copy from the host."""
     names = ("load", "forward", "backward", "log")
     events = [e for k in (1, 2) for e in rounds(*names, heavy=k)]
@@ -208,7 +208,7 @@ def test_parts_none_of_which_launches_most_are_a_step_too(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("outside", "steps"), [(0, True), (3, True), (4, False)])
-def test_the_parts_of_a_loop_hold_most_of_all_launches(tmp_path: Path, outside: int, steps: bool) -> None:
+def test_the_parts_of_a_loop_hold_most_of_all_launches(tmp_path, outside, steps):
     """They make 12 in a round; with less than four fifths of all they are no steps."""
     events: list[Event] = []
     for n in range(3):
@@ -220,7 +220,7 @@ def test_the_parts_of_a_loop_hold_most_of_all_launches(tmp_path: Path, outside: 
     assert (found(tmp_path, *events).source == "annotation part A to part D") is steps
 
 
-def test_parts_that_do_not_come_in_turn_are_none(tmp_path: Path) -> None:
+def test_parts_that_do_not_come_in_turn_are_none(tmp_path):
     events = rounds("encode", "rerank", "respond")
     swapped = [
         e | {"name": {"encode": "respond", "respond": "encode"}[e["name"]]}
@@ -235,7 +235,7 @@ def test_parts_that_do_not_come_in_turn_are_none(tmp_path: Path) -> None:
     assert found(tmp_path, *rounds("encode", "decode", "respond")).source == "annotation decode"
 
 
-def test_a_loop_by_name_that_holds_too_few_of_the_launches(tmp_path: Path) -> None:
+def test_a_loop_by_name_that_holds_too_few_of_the_launches(tmp_path):
     """A server replays one graph in `execute_model`, and copies before and after it in parts of their own."""
     events: list[Event] = []
     for n in range(4):
@@ -248,7 +248,7 @@ def test_a_loop_by_name_that_holds_too_few_of_the_launches(tmp_path: Path) -> No
     assert spans(steps)[1] == (1000, 1580)
 
 
-def test_the_loop_before_what_is_around_and_within_it(tmp_path: Path) -> None:
+def test_the_loop_before_what_is_around_and_within_it(tmp_path):
     parts = [note(f"layer_{j}", 100 * i + 4 + 20 * j, 18) for i in range(4) for j in range(2)]
     around = [note("generate", 0, 190), note("generate", 195, 205)]
     assert found(tmp_path, *loop("iteration", 4), *parts, *around).source == "annotation iteration"
@@ -259,11 +259,11 @@ def test_the_loop_before_what_is_around_and_within_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["layer_*", "transformer block", "nccl:all_reduce", "Optimizer.zero_grad#SGD.zero_grad"]
 )
-def test_parts_of_a_step_are_no_steps(tmp_path: Path, name: str) -> None:
+def test_parts_of_a_step_are_no_steps(tmp_path, name):
     assert found(tmp_path, *loop(name, 6)).source == ""
 
 
-def test_an_annotation_has_to_hold_most_launches_and_not_itself(tmp_path: Path) -> None:
+def test_an_annotation_has_to_hold_most_launches_and_not_itself(tmp_path):
     rest = [e for i in range(4) for e in launched("cd", 100 * i + 81, 500 + 10 * i, each=8)]
     assert found(tmp_path, *loop("decode", 4), *rest).source == ""
     nested = [note("decode", 100 * i + 1, 70) for i in range(4)]
@@ -271,7 +271,7 @@ def test_an_annotation_has_to_hold_most_launches_and_not_itself(tmp_path: Path) 
     assert found(tmp_path, *loop("decode", 1)).source == ""
 
 
-def test_of_two_loops_the_one_of_the_thread_that_launches_most(tmp_path: Path) -> None:
+def test_of_two_loops_the_one_of_the_thread_that_launches_most(tmp_path):
     small = loop("iteration a", 6, tid=3, kernels="x", offset=37)
     steps = found(tmp_path, *loop("iteration b", 4, tid=4, kernels="xyz"), *small)
     assert (steps.source, len(steps)) == ("annotation iteration b", 4)
@@ -288,13 +288,13 @@ def waits(count: int, period: int) -> list[Event]:
     ]
 
 
-def test_a_sequence_that_repeats(tmp_path: Path) -> None:
+def test_a_sequence_that_repeats(tmp_path):
     steps = found(tmp_path, *sequence("abcbcd" * 5), *waits(5, 6))
     assert (steps.source, steps.name, steps.number.tolist()) == ("repeats", "repeats", [0, 1, 2, 3, 4])
     assert spans(steps) == [(0, 60), (60, 120), (120, 180), (180, 240), (240, 294)]
 
 
-def test_layers_of_a_model_are_no_steps(tmp_path: Path) -> None:
+def test_layers_of_a_model_are_no_steps(tmp_path):
     layers = "abcbcd" * 12
     assert found(tmp_path, *sequence(layers)).source == "", "nothing says that these are steps"
     assert found(tmp_path, *sequence("e" + layers + "h"), *waits(13, 6)).source == "", (
@@ -303,14 +303,14 @@ def test_layers_of_a_model_are_no_steps(tmp_path: Path) -> None:
     assert len(found(tmp_path, *sequence(("e" + layers + "h") * 3), *waits(3, 74))) == 3
 
 
-def test_an_attached_recording_begins_and_ends_anywhere(tmp_path: Path) -> None:
+def test_an_attached_recording_begins_and_ends_anywhere(tmp_path):
     steps = found(tmp_path, *sequence(("abcbcd" * 6)[4:-3]), *waits(6, 6))
     assert steps.source == "repeats"
     assert len(steps) in (4, 5)
     assert set(np.diff(steps.start)) == {60_000}
 
 
-def test_prefill_then_decoding(tmp_path: Path) -> None:
+def test_prefill_then_decoding(tmp_path):
     """Another phase may come first, if each repetition hands its result to the host."""
     tokens = "pqrpqrpqrpq" + "abcbcd" * 8
     at = [110 + 60 * i + 55 for i in range(8)]
@@ -328,7 +328,7 @@ def test_prefill_then_decoding(tmp_path: Path) -> None:
     assert found(tmp_path, *sequence(tokens), *waits(10, 6)).source == ""
 
 
-def test_a_pause_sets_repetitions_apart(tmp_path: Path) -> None:
+def test_a_pause_sets_repetitions_apart(tmp_path):
     events = [e for i in range(5) for e in launched("abcbcd", 200 * i, 10 * i + 1)]
     assert spans(found(tmp_path, *events))[:2] == [(0, 200), (200, 400)]
 
@@ -357,7 +357,7 @@ def replays(count: int, *, copied: int = 99, call: str = "cudaGraphLaunch") -> l
         ([*replays(4), launch(380, 900), kernel(385, 5, 900, name="other")], 0),
     ],
 )
-def test_replays_of_one_graph(tmp_path: Path, events: list[Event], steps: int) -> None:
+def test_replays_of_one_graph(tmp_path, events, steps):
     table = found(tmp_path, *events)
     assert len(table) == steps
     if steps:
@@ -368,7 +368,7 @@ def test_replays_of_one_graph(tmp_path: Path, events: list[Event], steps: int) -
         ]
 
 
-def test_ops_repeat_on_the_cpu(tmp_path: Path) -> None:
+def test_ops_repeat_on_the_cpu(tmp_path):
     names = ("embedding", "mm", "add", "relu", "mm") * 4
     ops = [cpu(f"aten::{name}", 10 * i, 8) for i, name in enumerate(names)]
     steps = found(tmp_path, *ops)
@@ -376,7 +376,7 @@ def test_ops_repeat_on_the_cpu(tmp_path: Path) -> None:
     assert not len(found(tmp_path, *[op | {"name": op["name"].replace("embedding", "mul")} for op in ops]))
 
 
-def test_too_little_to_say(tmp_path: Path) -> None:
+def test_too_little_to_say(tmp_path):
     assert found(tmp_path, *sequence("abcbcd" * 2), *waits(2, 6)).source == "", "twice is no loop"
     assert found(tmp_path, *sequence("ab" * 4), *waits(4, 2)).source == "", (
         "so short a sequence comes by chance"
@@ -384,13 +384,13 @@ def test_too_little_to_say(tmp_path: Path) -> None:
     assert found(tmp_path, *sequence("a" * 40), *waits(40, 1)).source == "", "one name over and over"
 
 
-def test_the_evidence_counts_what_is_alike(tmp_path: Path) -> None:
+def test_the_evidence_counts_what_is_alike(tmp_path):
     noisy = "abcbcd" * 3 + "xyzxxyzzzzyx" + "abcbcd" * 3
     assert found(tmp_path, *sequence(noisy), *waits(8, 6)).source == ""
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_shuffled_sequence_has_no_steps(tmp_path: Path, seed: int) -> None:
+def test_a_shuffled_sequence_has_no_steps(tmp_path, seed):
     random = np.random.default_rng(seed)
     names = list(("abcbcd" if seed % 2 else "eabababababab") * int(random.integers(3, 30)))
     random.shuffle(names)
@@ -398,23 +398,23 @@ def test_a_shuffled_sequence_has_no_steps(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_random_sequence_has_no_steps(tmp_path: Path, seed: int) -> None:
+def test_a_random_sequence_has_no_steps(tmp_path, seed):
     names = "".join(np.random.default_rng(seed).choice(list("abcdefghijkl"[: 2 + seed]), 300))
     assert found(tmp_path, *sequence(names), *waits(300, 1)).source == ""
 
 
-def test_profiler_steps_stand_above_all(tmp_path: Path) -> None:
+def test_profiler_steps_stand_above_all(tmp_path):
     steps = found(tmp_path, note("ProfilerStep#7", 0, 150), *training(3), *loop("decode", 2, tid=3))
     assert (steps.source, steps.number.tolist()) == ("ProfilerStep", [7])
 
 
-def test_a_chosen_annotation_stands_above_all(tmp_path: Path) -> None:
+def test_a_chosen_annotation_stands_above_all(tmp_path):
     trace = trace_of(tmp_path, *training(3), *loop("decode", 2, tid=3))
     assert find_steps(trace, "decode").source == "annotation decode"
     assert (find_steps(trace, "nothing").source, find_steps(trace).source) == ("", "Optimizer.step")
 
 
-def test_the_outermost_op_of_a_lane_of_twenty_thousand_levels(tmp_path: Path) -> None:
+def test_the_outermost_op_of_a_lane_of_twenty_thousand_levels(tmp_path):
     """In one step: level by level it would take minutes."""
     deep = 20_000
     ops = [cpu("aten::a", i, 4 * deep - 2 * i) for i in range(deep)]
@@ -438,20 +438,18 @@ def rounds_of(*counts: int, optimizers: int = 1, between: int = 0) -> list[Event
 @pytest.mark.parametrize(
     ("first", "whole"), [(20, True), (22, True), (23, False), (18, True), (17, False), (1, False)]
 )
-def test_a_first_step_has_about_as_many_ops_as_the_others(tmp_path: Path, first: int, whole: bool) -> None:
+def test_a_first_step_has_about_as_many_ops_as_the_others(tmp_path, first, whole):
     steps = spans(found(tmp_path, *rounds_of(first, 20, 20)))
     assert steps == [*([(0, 850)] if whole else []), (850, 1850), (1850, 2850)]
 
 
-def test_the_recording_begins_with_the_optimizer(tmp_path: Path) -> None:
+def test_the_recording_begins_with_the_optimizer(tmp_path):
     events = [e for e in rounds_of(20, 20, 20) if e["ts"] >= 800]
     assert spans(found(tmp_path, *events)) == [(50, 1050), (1050, 2050)]
 
 
 @pytest.mark.parametrize(("between", "count"), [(0, 3), (1, 3), (2, 5)])
-def test_optimizers_with_a_tenth_of_a_steps_ops_between_them(
-    tmp_path: Path, between: int, count: int
-) -> None:
+def test_optimizers_with_a_tenth_of_a_steps_ops_between_them(tmp_path, between, count):
     """With 2 of 20 each of the six ends a step of its own, and what came before the first one is none."""
     steps = found(tmp_path, *rounds_of(20, 20, 20, optimizers=2, between=between))
     assert len(steps) == count
@@ -459,7 +457,7 @@ def test_optimizers_with_a_tenth_of_a_steps_ops_between_them(
     assert spans(steps)[-1] == ((1950, 2950) if count == 3 else (2850, 2950))
 
 
-def test_the_optimizer_of_another_process(tmp_path: Path) -> None:
+def test_the_optimizer_of_another_process(tmp_path):
     other = [e | {"pid": 5, "tid": 5, "dur": e["dur"] / 10} for e in rounds_of(20, 20, 20, 20, 20)]
     assert found(tmp_path, *other, *loop("decode", 3)).source == "annotation decode"
     assert len(found(tmp_path, *other, *rounds_of(20, 20))) == 2
@@ -496,14 +494,14 @@ def without_kernels(events: list[Event], of_round: dict[int, int], each: int) ->
         ({0: 2, 1: 2, 2: 2, 3: 2}, 4),  # none is
     ],
 )
-def test_a_last_step_that_ran_in_part(tmp_path: Path, lost: dict[int, int], count: int) -> None:
+def test_a_last_step_that_ran_in_part(tmp_path, lost, count):
     events = []
     for i in range(4):
         events += [note("decode", 100 * i, 90), *launched("abcdefghij", 100 * i + 5, 100 * i + 1, each=7)]
     assert len(found(tmp_path, *without_kernels(events, lost, 10))) == count
 
 
-def test_annotations_hold_four_fifths_of_the_launches(tmp_path: Path) -> None:
+def test_annotations_hold_four_fifths_of_the_launches(tmp_path):
     inside = loop("decode", 4, kernels="abcd")  # 16
 
     def beside(count: int) -> list[Event]:
@@ -513,7 +511,7 @@ def test_annotations_hold_four_fifths_of_the_launches(tmp_path: Path) -> None:
     assert found(tmp_path, *inside, *beside(5)).source == ""
 
 
-def test_the_number_that_counts_up(tmp_path: Path) -> None:
+def test_the_number_that_counts_up(tmp_path):
     def numbers(*names: str) -> list[int]:
         events = loop("decode", len(names), kernels="a")
         events = [e | {"name": names[i // 3]} if i % 3 == 0 else e for i, e in enumerate(events)]
@@ -537,14 +535,14 @@ def test_the_number_that_counts_up(tmp_path: Path) -> None:
         (("prefill", "decode 1", "decode 2"), "prefill, decode *"),
     ],
 )
-def test_rounds_of_several_names(tmp_path: Path, names: tuple[str, ...], shown: str) -> None:
+def test_rounds_of_several_names(tmp_path, names, shown):
     events = loop("x", len(names), kernels="a")
     events = [e | {"name": names[i // 3]} if i % 3 == 0 else e for i, e in enumerate(events)]
     steps = found(tmp_path, *events)
     assert (steps.source, steps.number.tolist()) == (f"annotation {shown}", list(range(len(names))))
 
 
-def test_rounds_of_another_name_that_lie_within_are_none(tmp_path: Path) -> None:
+def test_rounds_of_another_name_that_lie_within_are_none(tmp_path):
     within = [note("decode draft", 100 * i + 10, 30) for i in range(3)]
     steps = found(tmp_path, *loop("decode", 3), *within)
     assert (steps.source, len(steps)) == ("annotation decode", 3)
@@ -554,7 +552,7 @@ def test_rounds_of_another_name_that_lie_within_are_none(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("engine", "chosen"), [(6, "forward"), (4, "backward"), (5, "forward")])
-def test_the_thread_that_calls_for_the_backward_pass(tmp_path: Path, engine: int, chosen: str) -> None:
+def test_the_thread_that_calls_for_the_backward_pass(tmp_path, engine, chosen):
     """A thread launches most and makes two launches in each round; where most of these lie in the autograd
     engine, the rounds are those of the thread that calls for it."""
     events = []
@@ -572,20 +570,20 @@ def test_the_thread_that_calls_for_the_backward_pass(tmp_path: Path, engine: int
 
 
 @pytest.mark.parametrize(("count", "steps"), [(10, 0), (11, 11)])
-def test_how_rare_a_sequence_is_by_chance(tmp_path: Path, count: int, steps: int) -> None:
+def test_how_rare_a_sequence_is_by_chance(tmp_path, count, steps):
     """Each of two names has one bit, so a repetition has two; ten beside the first have 20."""
     assert len(found(tmp_path, *sequence("ab" * count), *waits(count, 2))) == steps
 
 
 @pytest.mark.parametrize(("count", "steps"), [(124, 0), (125, 125)])
-def test_one_launch_in_five_hundred_may_be_no_part(tmp_path: Path, count: int, steps: int) -> None:
+def test_one_launch_in_five_hundred_may_be_no_part(tmp_path, count, steps):
     assert len(found(tmp_path, *sequence("e" + "abcd" * count), *waits(count, 4))) == steps
 
 
 @pytest.mark.parametrize(
     ("other", "count"), [("abxde", 7), ("axyde", 0), ("abcxde", 7), ("abde", 7), ("abcde", 7), ("ae", 0)]
 )
-def test_a_repetition_is_like_the_others_for_four_fifths(tmp_path: Path, other: str, count: int) -> None:
+def test_a_repetition_is_like_the_others_for_four_fifths(tmp_path, other, count):
     tokens = "abcde" * 3 + other + "abcde" * 3
     assert len(found(tmp_path, *sequence(tokens), *waits(2 * len(tokens), 1))) == count
 
@@ -593,14 +591,14 @@ def test_a_repetition_is_like_the_others_for_four_fifths(tmp_path: Path, other: 
 @pytest.mark.parametrize(
     ("other", "count"), [("abxdefyhij", 7), ("abxdeyzhij", 0), ("abxdefhij", 7), ("abxdeyzfhij", 0)]
 )
-def test_single_names_of_a_repetition_may_be_others(tmp_path: Path, other: str, count: int) -> None:
+def test_single_names_of_a_repetition_may_be_others(tmp_path, other, count):
     """As kernels are where an input is not aligned; one name less, and from there on they agree again."""
     tokens = "abcdefghij" * 3 + other + "abcdefghij" * 3
     assert len(found(tmp_path, *sequence(tokens), *waits(2 * len(tokens), 1))) == count
 
 
 @pytest.mark.parametrize(("every", "count"), [(1, 8), (2, 4)])
-def test_rounds_that_differ_in_turn(tmp_path: Path, every: int, count: int) -> None:
+def test_rounds_that_differ_in_turn(tmp_path, every, count):
     """Eight rounds, of which each second has a kernel of its own: each that hands something over is one."""
     tokens = "abcdefghijabcdzfghij"
     events, at = [], 0.0
@@ -613,14 +611,14 @@ def test_rounds_that_differ_in_turn(tmp_path: Path, every: int, count: int) -> N
     assert len(found(tmp_path, *events, *waits(800, 1))) == count
 
 
-def test_a_repetition_begins_with_the_rarest_name(tmp_path: Path) -> None:
+def test_a_repetition_begins_with_the_rarest_name(tmp_path):
     """Of "d" to "h" there are four, and "d" is the first of them: what comes before it is the end of one."""
     steps = found(tmp_path, *sequence("abcdefgh" * 4 + "abc"), *waits(5, 8))
     assert spans(steps) == [(30, 110), (110, 190), (190, 270), (270, 344)]
 
 
 @pytest.mark.parametrize(("end", "count"), [("abcdef", 4), ("abcdex", 0), ("abcdefg", 5)])
-def test_an_end_of_a_repetition_that_was_cut(tmp_path: Path, end: str, count: int) -> None:
+def test_an_end_of_a_repetition_that_was_cut(tmp_path, end, count):
     """As often as "a", after a pause, come other names; at the end seven of eight are a repetition."""
     pieces = ["fgh", *["abcdefgh"] * 4, end]
     events = [e for i, piece in enumerate(pieces) for e in launched(piece, 90 * i, 10 * i + 1)]
@@ -630,13 +628,13 @@ def test_an_end_of_a_repetition_that_was_cut(tmp_path: Path, end: str, count: in
 
 
 @pytest.mark.parametrize(("period", "steps"), [(72, 0), (72.01, 5)])
-def test_a_pause_of_three_times_those_within(tmp_path: Path, period: float, steps: int) -> None:
+def test_a_pause_of_three_times_those_within(tmp_path, period, steps):
     """6 us lie between two launches of a repetition; its last one is over after 54 us."""
     events = [e for i in range(5) for e in launched("abcbcd", period * i, 10 * i + 1)]
     assert len(found(tmp_path, *events)) == steps
 
 
-def test_graphs_are_told_apart_by_how_many_kernels_they_launch(tmp_path: Path) -> None:
+def test_graphs_are_told_apart_by_how_many_kernels_they_launch(tmp_path):
     events = []
     for i, count in enumerate((1, 2, 1, 3) * 6):
         events.append(launch(20 * i, i + 1, name="cudaGraphLaunch"))
@@ -646,7 +644,7 @@ def test_graphs_are_told_apart_by_how_many_kernels_they_launch(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("more", "steps"), [(4, 5), (4.1, 0)])
-def test_a_thread_that_launches_less_than_half_has_no_steps(tmp_path: Path, more: float, steps: int) -> None:
+def test_a_thread_that_launches_less_than_half_has_no_steps(tmp_path, more, steps):
     """30 kernels of 4 us, and 15 on each of two other threads."""
     others = [
         e
@@ -660,7 +658,7 @@ def test_a_thread_that_launches_less_than_half_has_no_steps(tmp_path: Path, more
     assert len(found(tmp_path, *sequence("abcbcd" * 5), *others, *waits(5, 6))) == steps
 
 
-def test_a_repetition_begins_with_the_op_of_its_first_launch(tmp_path: Path) -> None:
+def test_a_repetition_begins_with_the_op_of_its_first_launch(tmp_path):
     ops = [cpu("aten::mm", 60 * i - 3, 12) for i in range(5)]
     steps = found(tmp_path, *sequence("abcbcd" * 5), *waits(5, 6), *ops)
     assert spans(steps) == [(0, 60), (60, 120), (120, 180), (180, 240), (240, 297)]
@@ -670,7 +668,7 @@ def test_a_repetition_begins_with_the_op_of_its_first_launch(tmp_path: Path) -> 
     assert spans(steps) == [(0, 70), (70, 130), (130, 190), (190, 250), (250, 400)]
 
 
-def test_both_ops_of_a_pair_lie_in_an_outer_one(tmp_path: Path) -> None:
+def test_both_ops_of_a_pair_lie_in_an_outer_one(tmp_path):
     """The outermost counts, however deep the launch lies."""
     ops = [cpu(n, 60 * i - d, 12 + 2 * d) for i in range(5) for n, d in (("a", 5), ("b", 3), ("c", 1))]
     steps = found(tmp_path, *sequence("abcbcd" * 5), *waits(5, 6), *ops)
@@ -678,7 +676,7 @@ def test_both_ops_of_a_pair_lie_in_an_outer_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [None, 0, 2, 4])
-def test_every_repetition_but_the_last_shows_that_it_is_a_step(tmp_path: Path, missing: int | None) -> None:
+def test_every_repetition_but_the_last_shows_that_it_is_a_step(tmp_path, missing):
     evidence = [wait for i, wait in enumerate(waits(5, 6)) if i != missing]
     assert len(found(tmp_path, *sequence("abcbcd" * 5), *evidence)) == (5 if missing in (None, 4) else 0)
     elsewhere = [wait | {"tid": 4} for wait in waits(5, 6)]
@@ -696,29 +694,29 @@ def test_every_repetition_but_the_last_shows_that_it_is_a_step(tmp_path: Path, m
         ("autograd::engine::evaluate_function: MmBackward0", "cpu_op", True),
     ],
 )
-def test_what_shows_a_step(tmp_path: Path, name: str, category: str, evidence: bool) -> None:
+def test_what_shows_a_step(tmp_path, name, category, evidence):
     events = [cpu(name, 60 * i + 45, 0.5, category) for i in range(5)]
     assert len(found(tmp_path, *sequence("abcbcd" * 5), *events)) == (5 if evidence else 0)
 
 
-def test_a_backward_pass_without_a_forward_pass_is_no_step(tmp_path: Path) -> None:
+def test_a_backward_pass_without_a_forward_pass_is_no_step(tmp_path):
     engine = [cpu("autograd::engine::evaluate_function: MmBackward0", 10 * i, 5) for i in range(30)]
     assert not len(found(tmp_path, *sequence("abcbcd" * 5), *engine))
 
 
-def test_training_without_ops(tmp_path: Path) -> None:
+def test_training_without_ops(tmp_path):
     """What a first step lacks is counted in launches where no op was recorded."""
     events = [e for e in training(3) if e["cat"] != "cpu_op"]
     assert spans(found(tmp_path, *events)) == [(0, 97), (97, 197), (197, 297)]
 
 
-def test_two_repetitions_and_a_part_are_none(tmp_path: Path) -> None:
+def test_two_repetitions_and_a_part_are_none(tmp_path):
     evidence = [cpu("aten::embedding", 80 * i + 4, 0.5) for i in range(4)]
     assert not len(found(tmp_path, *sequence("abcdefgh" * 2 + "abcd"), *evidence))
     assert len(found(tmp_path, *sequence("abcdefgh" * 3 + "abcd"), *evidence)) == 3
 
 
-def test_a_phase_before_has_to_be_handed_over_in_each_repetition(tmp_path: Path) -> None:
+def test_a_phase_before_has_to_be_handed_over_in_each_repetition(tmp_path):
     """Copies of the first phase say nothing of the second."""
     tokens = "pqrpqrpqrpq" + "abcbcd" * 8
 
@@ -748,9 +746,7 @@ def test_a_phase_before_has_to_be_handed_over_in_each_repetition(tmp_path: Path)
         ("", 0, [60, 260, 460, 660]),
     ],
 )
-def test_what_another_thread_launches_before_each(
-    tmp_path: Path, forward: str, skip: int, starts: list[float]
-) -> None:
+def test_what_another_thread_launches_before_each(tmp_path, forward, skip, starts):
     """As where no ops are recorded, so that the thread of the backward pass does not say what it is."""
     events: list[Event] = []
     for i in range(4):

@@ -73,25 +73,25 @@ def check_sums(trace: Trace, steps: Steps) -> None:
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
-def test_sums_on_recorded_traces(path: Path) -> None:
+def test_sums_on_recorded_traces(path):
     trace = load(path)
     check_sums(trace, summarize_steps(trace))
     check_sums(trace, summarize_steps(trace, "matmul_add"))
     check_sums(trace, summarize_steps(trace, "no such annotation"))
 
 
-def test_sums_on_wild_traces(wild: Path) -> None:
+def test_sums_on_wild_traces(wild):
     for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
         trace = load(path)
         check_sums(trace, summarize_steps(trace))
 
 
-def test_a_step_of_old_versions_is_an_op(tmp_path: Path) -> None:
+def test_a_step_of_old_versions_is_an_op(tmp_path):
     old = cpu("ProfilerStep#3", 0, 100)
     assert find_steps(trace_of(tmp_path, old, cpu("aten::mm", 10, 5))).number.tolist() == [3]
 
 
-def test_of_annotations_that_start_together_the_outer_one_comes_first(tmp_path: Path) -> None:
+def test_of_annotations_that_start_together_the_outer_one_comes_first(tmp_path):
     inner, outer = (cpu("loop", 0, length, "user_annotation") for length in (40, 100))
     later = cpu("loop", 60, 20, "user_annotation")
     assert find_steps(trace_of(tmp_path, inner, outer, later), "loop").end.tolist() == [
@@ -112,7 +112,7 @@ def test_of_annotations_that_start_together_the_outer_one_comes_first(tmp_path: 
         ("llama_train", "overhead-bound"),
     ],
 )
-def test_verdict_on_recorded_traces(name: str, verdict: str) -> None:
+def test_verdict_on_recorded_traces(name, verdict):
     whole = summarize_steps(load(DATA / f"{name}.json.gz")).whole
     assert whole.verdict.verdict == verdict
     assert whole.verdict.busy_share is not None
@@ -120,19 +120,19 @@ def test_verdict_on_recorded_traces(name: str, verdict: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "9" * 20, "\u0663", "-1", "1e3", ""])
-def test_a_step_without_a_number_that_fits_is_none(tmp_path: Path, number: str) -> None:
+def test_a_step_without_a_number_that_fits_is_none(tmp_path, number):
     events = [step(1, 0, 10), cpu(f"ProfilerStep#{number}", 20, 10, "user_annotation"), cpu("aten::mm", 1, 5)]
     assert find_steps(trace_of(tmp_path, *events)).number.tolist() == [1]
 
 
-def test_a_step_that_the_file_has_twice_is_one(tmp_path: Path) -> None:
+def test_a_step_that_the_file_has_twice_is_one(tmp_path):
     events = [step(1, 0, 90), step(2, 100, 90), *run(20, 50, 1), *run(120, 50, 2)]
     trace = trace_of(tmp_path, *events, *events)
     assert find_steps(trace).number.tolist() == [1, 2]
     assert [row.busy for row in summarize_steps(trace).rows] == [50_000, 50_000]
 
 
-def test_a_trace_of_the_cpu_alone(tmp_path: Path) -> None:
+def test_a_trace_of_the_cpu_alone(tmp_path):
     trace = trace_of(tmp_path, cpu("ProfilerStep#0", 0, 100, "user_annotation"))
     steps = summarize_steps(trace)
     assert [row.verdict.verdict for row in (*steps.rows, steps.whole)] == ["not known", "not known"]
@@ -146,7 +146,7 @@ def pair(
     return [launch(launched, n, 5), kernel(start, duration, n, stream, name)]
 
 
-def test_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> None:
+def test_work_belongs_to_the_step_that_launched_it(tmp_path):
     """Two steps of the CPU, both over before the device has run the first one's work."""
     trace = trace_of(
         tmp_path,
@@ -167,7 +167,7 @@ def test_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> None:
     check_sums(trace, steps)
 
 
-def test_overlap_counts_once_and_exposed_is_what_nothing_hides(tmp_path: Path) -> None:
+def test_overlap_counts_once_and_exposed_is_what_nothing_hides(tmp_path):
     copy = pair(30, 170, 50, 4, "Memcpy HtoD (Pinned -> Device)", 20)
     copy[1]["cat"] = "gpu_memcpy"
     trace = trace_of(
@@ -187,7 +187,7 @@ def test_overlap_counts_once_and_exposed_is_what_nothing_hides(tmp_path: Path) -
     assert (row.launches, row.kernels, row.copies) == (4, 3, 1)
 
 
-def test_one_step_much_longer_is_unusual(tmp_path: Path) -> None:
+def test_one_step_much_longer_is_unusual(tmp_path):
     lengths = [500, 100, 105, 98, 102]
     starts = np.cumsum([0, *lengths])
     steps = [
@@ -201,16 +201,16 @@ def test_one_step_much_longer_is_unusual(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["ncclDevKernel_AllGather_RING_LL", "void rccl_main", "ncclKernel_AllReduce_RING_LL_Sum_half"]
 )
-def test_collectives(name: str) -> None:
+def test_collectives(name):
     assert is_communication(name)
 
 
 @pytest.mark.parametrize("name", ["nvjet_sm90_tst_64x8", "void at::native::accl()", "Memcpy PtoP"])
-def test_no_collectives(name: str) -> None:
+def test_no_collectives(name):
     assert not is_communication(name)
 
 
-def test_windows_do_not_overlap() -> None:
+def test_windows_do_not_overlap():
     for path in TRACES:
         trace = load(path)
         low, high = step_windows(trace, find_steps(trace))
@@ -218,7 +218,7 @@ def test_windows_do_not_overlap() -> None:
         assert (low[1:] >= high[:-1]).all()
 
 
-def test_step_of_overlapping_steps(tmp_path: Path) -> None:
+def test_step_of_overlapping_steps(tmp_path):
     trace = trace_of(
         tmp_path,
         cpu("ProfilerStep#1", 0, 100, "user_annotation"),
@@ -231,7 +231,7 @@ def test_step_of_overlapping_steps(tmp_path: Path) -> None:
     assert step_of(steps, times).tolist() == [0, 1, 1, 0, 0, NO_STEP, 2, NO_STEP]
 
 
-def test_scopes_that_are_none() -> None:
+def test_scopes_that_are_none():
     trace = load(DATA / "mlp_eager.json.gz")
     with pytest.raises(LookupError, match="2 to 4"):
         step_scope(trace, 9)
@@ -239,7 +239,7 @@ def test_scopes_that_are_none() -> None:
         range_scope(5, 5)
 
 
-def test_launches(tmp_path: Path) -> None:
+def test_launches(tmp_path):
     trace = trace_of(tmp_path, *pair(0, 20, 100, 1), *pair(10, 120, 3, 2), *pair(200, 207, 10, 3))
     launches = find_launches(trace)
     assert launches.delay.tolist() == [20_000, 110_000, 7_000]
@@ -248,7 +248,7 @@ def test_launches(tmp_path: Path) -> None:
     assert (short.events, short.of, short.names) == (1, 3, ("k",))
 
 
-def test_work_queued_before_the_recording_belongs_to_no_step() -> None:
+def test_work_queued_before_the_recording_belongs_to_no_step():
     """Its launches are missing, and its stream runs it during the first steps."""
     trace = load(SAMPLES / "attention_naive.json.gz")
     steps = summarize_steps(trace)
@@ -260,9 +260,7 @@ def test_work_queued_before_the_recording_belongs_to_no_step() -> None:
     assert max(lengths) < 1.01 * min(lengths)
 
 
-def test_names_of_nested_steps_are_not_asked_whether_they_communicate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_of_nested_steps_are_not_asked_whether_they_communicate(tmp_path, monkeypatch):
     count, asked = 2000, []
     steps = [
         {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": i,
@@ -284,9 +282,7 @@ def test_names_of_nested_steps_are_not_asked_whether_they_communicate(
     assert asked == ["ncclAllReduce"]
 
 
-def test_a_step_is_judged_when_its_verdict_is_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_is_judged_when_its_verdict_is_asked_for(tmp_path, monkeypatch):
     """There may be 100,000 steps, of which few are shown."""
     asked = []
 
@@ -315,7 +311,7 @@ def looped(tmp_path: Path) -> list[Event]:
     ]
 
 
-def test_steps_and_their_windows(tmp_path: Path) -> None:
+def test_steps_and_their_windows(tmp_path):
     trace = trace_of(tmp_path, *looped(tmp_path))
     steps = find_steps(trace)
     assert (steps.number.tolist(), steps.start.tolist(), steps.end.tolist()) == (
@@ -332,7 +328,7 @@ def test_steps_and_their_windows(tmp_path: Path) -> None:
     ]
 
 
-def test_when_work_was_launched(tmp_path: Path) -> None:
+def test_when_work_was_launched(tmp_path):
     alone = kernel(2, 1, 92, 40)  # on a stream none of whose launches is there
     trace = trace_of(tmp_path, *looped(tmp_path), kernel(60, 1, 91), cpu("aten::mm", 3, 1), alone)
     time = dict(zip(trace.names, [0] * len(trace.names), strict=True))
@@ -345,7 +341,7 @@ def test_when_work_was_launched(tmp_path: Path) -> None:
     assert time["k92"] == 2_000
 
 
-def test_sums_over_steps(tmp_path: Path) -> None:
+def test_sums_over_steps(tmp_path):
     steps = summarize_steps(trace_of(tmp_path, *looped(tmp_path), memcpy(60, 10, 92), launch(50, 92)))
     assert [row.label for row in (*steps.rows, steps.outside, steps.whole)] == [
         "step 7", "step 8", "step 9", "outside", "whole"
@@ -383,13 +379,13 @@ def test_sums_over_steps(tmp_path: Path) -> None:
         ((100, 120, 80, 198), [False, False, False, False]),
     ],
 )
-def test_unusual_steps(tmp_path: Path, lengths: tuple[int, ...], unusual: list[bool]) -> None:
+def test_unusual_steps(tmp_path, lengths, unusual):
     events = [step(i, 1000 * i, length) for i, length in enumerate(lengths)]
     steps = summarize_steps(trace_of(tmp_path, *events))
     assert [row.unusual for row in steps.rows] == unusual
 
 
-def test_scopes(tmp_path: Path) -> None:
+def test_scopes(tmp_path):
     trace = trace_of(tmp_path, *looped(tmp_path))
     kernels = np.array([i for i in range(len(trace)) if trace.name_of(i).startswith("k")])
 
@@ -415,7 +411,7 @@ def test_scopes(tmp_path: Path) -> None:
     assert range_scope(5, 6).by_launch is False
 
 
-def test_steps_that_overlap(tmp_path: Path) -> None:
+def test_steps_that_overlap(tmp_path):
     steps = find_steps(
         trace_of(tmp_path, step(1, 0, 100), step(2, 10, 20) | {"tid": 8}, step(3, 50, 20) | {"tid": 8})
     )
@@ -423,7 +419,7 @@ def test_steps_that_overlap(tmp_path: Path) -> None:
     assert [int(steps.number[i]) if i >= 0 else 0 for i in step_of(steps, times)] == [1, 2, 1, 3, 1, 0]
 
 
-def test_steps_by_an_annotation(tmp_path: Path) -> None:
+def test_steps_by_an_annotation(tmp_path):
     events = [cpu("train", 10 * i, 5, "user_annotation") for i in range(3)] + [cpu("train", 50, 5)]
     trace = trace_of(tmp_path, *events, cpu("ProfilerStep#x", 0, 1, "user_annotation"))
     steps = find_steps(trace, "train")
@@ -444,7 +440,7 @@ def gaps(row: StepRow) -> tuple[int, float]:
     return sum(total.gaps for total in of), row.idle / 1000
 
 
-def test_a_gap_counts_where_it_ends(tmp_path: Path) -> None:
+def test_a_gap_counts_where_it_ends(tmp_path):
     """Gaps 50 to 100, 120 to 200, 220 to 260, 290 to 350; steps from 100, from 200, until 300."""
     works = [*run(40, 10, 1), *run(100, 20, 2), *run(200, 20, 3), *run(260, 30, 4), *run(350, 10, 5)]
     steps = summarize_steps(trace_of(tmp_path, step(1, 100, 100), step(2, 200, 100), *works))
@@ -459,7 +455,7 @@ def test_a_gap_counts_where_it_ends(tmp_path: Path) -> None:
     assert not steps.whole.unusual
 
 
-def test_the_window_of_the_last_step_ends_with_its_work(tmp_path: Path) -> None:
+def test_the_window_of_the_last_step_ends_with_its_work(tmp_path):
     works = [*run(10, 20, 1), *run(95, 5, 2), kernel(150, 30, 2), *run(300, 5, 3)]
     steps = summarize_steps(trace_of(tmp_path, step(1, 0, 50), step(2, 60, 60), *works))
     assert [row.window for row in steps.rows] == [(0, 60_000), (60_000, 180_000)]
@@ -469,7 +465,7 @@ def test_the_window_of_the_last_step_ends_with_its_work(tmp_path: Path) -> None:
     assert steps.rows[-1].window == (60_000, 120_000)
 
 
-def test_the_lead_in_is_left_out_of_the_first_step_and_of_the_whole(tmp_path: Path) -> None:
+def test_the_lead_in_is_left_out_of_the_first_step_and_of_the_whole(tmp_path):
     first = [step(0, 0, 100), *run(60, 40, 1)]
     more = [e for n in (1, 2) for e in (step(n, 100 * n, 100), *run(100 * n + 10, 80, n + 1))]
     steps = summarize_steps(trace_of(tmp_path, *first, *more, cpu("aten::mm", 300, 50)))
@@ -488,7 +484,7 @@ def test_the_lead_in_is_left_out_of_the_first_step_and_of_the_whole(tmp_path: Pa
     ]
 
 
-def test_steps_that_launched_nothing(tmp_path: Path) -> None:
+def test_steps_that_launched_nothing(tmp_path):
     trace = trace_of(tmp_path, step(1, 0, 50), step(2, 50, 50), *run(70, 10, 1), kernel(90, 10, 2))
     first, second = summarize_steps(trace).rows
     assert (first.verdict.verdict, first.verdict.launch_delay) == ("not known", None)
@@ -499,7 +495,7 @@ def test_steps_that_launched_nothing(tmp_path: Path) -> None:
     assert whole.verdict.base == "of the steps"
 
 
-def test_steps_of_the_cpu_alone(tmp_path: Path) -> None:
+def test_steps_of_the_cpu_alone(tmp_path):
     ops = [
         cpu("aten::mm", 0, 10),
         cpu("aten::mm", 110, 20),
@@ -522,7 +518,7 @@ def note_of(name: str, start: float, duration: float) -> Event:
     return cpu(name, start, duration, "user_annotation")
 
 
-def test_an_annotation_of_several_processes(tmp_path: Path) -> None:
+def test_an_annotation_of_several_processes(tmp_path):
     """Steps by an annotation that somebody asks for are those of all, unlike the profiler's own."""
     events = [note_of("batch", 100 * n, 90) for n in range(2)]
     events += [e | {"pid": 10, "tid": 10, "ts": e["ts"] + 40} for e in events]

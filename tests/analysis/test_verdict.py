@@ -48,7 +48,7 @@ RANK = (
 """In step 1 the device is busy for 400 us, 200 of them with communication alone; in step 2 for 520 and 20."""
 
 
-def test_the_share_is_that_of_communication_with_no_computation_beside_it(tmp_path: Path) -> None:
+def test_the_share_is_that_of_communication_with_no_computation_beside_it(tmp_path):
     steps = summarize_steps(trace_of(tmp_path, *RANK))
     first, second = steps.rows
     assert first.busy == 400_000
@@ -62,7 +62,7 @@ def test_the_share_is_that_of_communication_with_no_computation_beside_it(tmp_pa
     assert communication_text(second.verdict) == communication_text(steps.outside.verdict) == ""
 
 
-def test_a_range_and_a_step_have_theirs(tmp_path: Path) -> None:
+def test_a_range_and_a_step_have_theirs(tmp_path):
     trace = trace_of(tmp_path, *RANK)
     # 200 to 300 us: 50 alone, 50 beside a kernel.
     for found in (
@@ -73,7 +73,7 @@ def test_a_range_and_a_step_have_theirs(tmp_path: Path) -> None:
     assert verdict_of(Part(trace).within(step_scope(trace, 1))).communication_share == pytest.approx(0.5)
 
 
-def test_text_and_json_say_it(tmp_path: Path) -> None:
+def test_text_and_json_say_it(tmp_path):
     summary = summarize(Part(trace_of(tmp_path, *RANK)))
     text = plain_text(summary_lines(summary, 100))
     assert "23.9% of its busy time is communication (by name) while nothing computes" in " ".join(
@@ -94,7 +94,7 @@ def gap_between_steps(tmp_path: Path) -> Trace:
     return trace_of(tmp_path, *events)
 
 
-def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> None:
+def test_the_headline_and_what_explains_it_share_one_base(tmp_path):
     trace = gap_between_steps(tmp_path)
     steps = summarize_steps(trace)
     # The second step begins when the first one's time is over, at 11,000 us.
@@ -112,7 +112,7 @@ def test_the_headline_and_what_explains_it_share_one_base(tmp_path: Path) -> Non
     assert trace.start[list(finding.evidence)].tolist() == [11_030_000, 950_000, 11_950_000, 30_000]
 
 
-def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
+def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path):
     trace = gap_between_steps(tmp_path)
     for scope, base in (
         (step_scope(trace, 1), "of the step"),
@@ -128,7 +128,7 @@ def test_of_a_step_and_of_a_range_the_base_is_said_too(tmp_path: Path) -> None:
     assert "100.0% of the recording: it sets the pace" in summarize_steps(plain).whole.verdict.reason
 
 
-def test_where_the_device_ran_nothing_the_verdict_is_not_known(tmp_path: Path) -> None:
+def test_where_the_device_ran_nothing_the_verdict_is_not_known(tmp_path):
     trace = trace_of(tmp_path, *run(100, 50, 1), step(1, 300, 100), step(2, 400, 100), *run(600, 50, 2))
     steps = summarize_steps(trace)
     for row in steps.rows:
@@ -139,13 +139,13 @@ def test_where_the_device_ran_nothing_the_verdict_is_not_known(tmp_path: Path) -
     assert verdict_of(Part(trace).within(range_scope(200_000, 500_000))).verdict == "not known"
 
 
-def test_no_device_no_share(tmp_path: Path) -> None:
+def test_no_device_no_share(tmp_path):
     whole = summarize_steps(trace_of(tmp_path, cpu("aten::mm", 0, 10))).whole
     assert whole.verdict.communication_share is None
     assert communication_text(whole.verdict) == ""
 
 
-def test_real_ranks(wild: Path) -> None:
+def test_real_ranks(wild):
     whole = summarize_steps(load(wild / "dlrm_8ranks/worker0_step_12.1694128201545.pt.trace.json")).whole
     assert whole.verdict.verdict == "overhead-bound"
     assert whole.verdict.communication_share == pytest.approx(
@@ -163,9 +163,7 @@ span = st.tuples(st.integers(0, 400), st.integers(1, 60), st.booleans(), st.inte
 
 
 @given(st.lists(span, max_size=12), st.lists(st.integers(1, 300), max_size=3))
-def test_against_a_set_of_points(
-    tmp_path_factory: pytest.TempPathFactory, spans: list[tuple[int, int, bool, int]], widths: list[int]
-) -> None:
+def test_against_a_set_of_points(tmp_path_factory, spans, widths):
     events: list[Event] = []
     begin = 0
     for n, width in enumerate(widths):
@@ -196,9 +194,7 @@ def test_against_a_set_of_points(
 
 
 @pytest.mark.parametrize(("categories", "named"), [(1, "c0"), (3, "c0, c1, c2"), (4, "c0, c1, c2, ...")])
-def test_events_of_unknown_categories_on_a_device_are_said(
-    tmp_path: Path, categories: int, named: str
-) -> None:
+def test_events_of_unknown_categories_on_a_device_are_said(tmp_path, categories, named):
     device = {"ph": "M", "name": "process_labels", "pid": 17, "tid": 0, "args": {"labels": "MTIA 17"}}
     events = [cpu("dma", 10 * n, 5, f"c{n}") | {"pid": 17, "tid": 3774} for n in range(categories)]
     results = Part(trace_of(tmp_path, device, cpu("aten::add", 0, 100), *events))
@@ -220,9 +216,7 @@ def test_events_of_unknown_categories_on_a_device_are_said(
 @pytest.mark.parametrize(
     ("unknown", "around", "known"), [(40, False, False), (2, False, True), (40, True, True)]
 )
-def test_unknown_work_beside_kernels_is_no_idle_time(
-    tmp_path: Path, unknown: float, around: bool, known: bool
-) -> None:
+def test_unknown_work_beside_kernels_is_no_idle_time(tmp_path, unknown, around, known):
     """Ten kernels of 50 us, one each 100 us; between them something else. A range around them is none."""
     events = [e for n in range(10) for e in run(100 * n + 10, 50, n + 1)]
     for n in range(10):
@@ -237,14 +231,14 @@ def test_unknown_work_beside_kernels_is_no_idle_time(
     assert ("GPU busy" in plain_text(summary_lines(summarize(results), 80))) is known
 
 
-def test_the_largest_part_is_the_one_that_is_named_first() -> None:
+def test_the_largest_part_is_the_one_that_is_named_first():
     """A fifth each: idle with work queued and from one kernel to the next; a third of computing."""
     time = dict.fromkeys(COLUMNS, 0) | {"compute": 36, "queued": 22, "back to back": 23, "host": 19}
     reason = judge(list(time.values()), None).reason
     assert "The largest part is compute, 36.0%; then from one kernel to the next, 23.0%." in reason
 
 
-def test_clocks_that_differ_are_said(tmp_path: Path) -> None:
+def test_clocks_that_differ_are_said(tmp_path):
     """Kernels that start 2 ms before their launch: nothing is known of delays or of launches that block."""
     events = [
         e for n in range(20) for e in (launch(5000 + 100 * n, n + 1), kernel(3000 + 100 * n, 30, n + 1))
@@ -258,7 +252,7 @@ def test_clocks_that_differ_are_said(tmp_path: Path) -> None:
     assert not any(finding.claims.get("pace") == "the CPU's" for finding in find_findings(results))
 
 
-def test_without_launches_nothing_is_known_to_be_in_flight(tmp_path: Path) -> None:
+def test_without_launches_nothing_is_known_to_be_in_flight(tmp_path):
     """Two steps whose kernels have no launch: the first begins long before its kernel."""
     events = [step(1, 0, 1000), kernel(700, 250, 0), step(2, 1000, 1000), kernel(1100, 850, 0)]
     verdict = verdict_of(Part(trace_of(tmp_path, *events)))
@@ -266,7 +260,7 @@ def test_without_launches_nothing_is_known_to_be_in_flight(tmp_path: Path) -> No
     assert "with work queued" not in verdict.reason
 
 
-def test_launches_without_kernels_are_no_trace_of_the_cpu_alone(tmp_path: Path) -> None:
+def test_launches_without_kernels_are_no_trace_of_the_cpu_alone(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 50), launch(10, 1), launch(30, 2))
     told = "2 launches, but nothing of what they ran: the profiler got no events from the GPU."
     assert verdict_of(Part(trace)).reason.startswith(told)
@@ -303,7 +297,7 @@ def split(**parts: int) -> I64:
         ({"host": 100}, "not known"),
     ],
 )  # fmt: skip
-def test_verdicts(parts: dict[str, int], verdict: str) -> None:
+def test_verdicts(parts, verdict):
     found = judge(split(**parts), 10_000)
     assert found.verdict == verdict
     assert found.verdict in VERDICTS
@@ -311,7 +305,7 @@ def test_verdicts(parts: dict[str, int], verdict: str) -> None:
         assert sum(found.share(part) for part in PARTS) == pytest.approx(1)
 
 
-def test_what_a_verdict_says() -> None:
+def test_what_a_verdict_says():
     assert judge(None, 10).verdict == "not known"
     told = judge(split(compute=60, dispatch=30, queued=10, profiler=20), 9_000, "here", split(host=50))
     assert told.reason == (
@@ -358,20 +352,20 @@ def test_what_a_verdict_says() -> None:
 
 
 @pytest.mark.parametrize(("time", "shows"), [(0, False), (1, False), (2, True)])
-def test_what_does_not_count_is_said_where_it_shows(time: int, shows: bool) -> None:
+def test_what_does_not_count_is_said_where_it_shows(time, shows):
     verdict = judge(split(compute=1000, in_flight=time), None)
     assert verdict.noticeably_left_out is shows
     assert [part.what for part in time_parts(verdict)] == ["compute", *["in flight"] * shows]
 
 
 @pytest.mark.parametrize(("length", "said"), [(10, True), (9, False)])
-def test_what_is_left_out_is_said_from_a_hundredth_on(length: int, said: bool) -> None:
+def test_what_is_left_out_is_said_from_a_hundredth_on(length, said):
     assert ("initialisation" in judge(split(compute=990, initialisation=length), 1).reason) is said
     assert ("first step" in judge(split(compute=990), 1, lead_in=split(host=length)).reason) is said
 
 
 @pytest.mark.parametrize(("second", "said"), [(10, True), (9, False)])
-def test_a_second_cause_is_named_from_a_tenth_of_the_first_on(second: int, said: bool) -> None:
+def test_a_second_cause_is_named_from_a_tenth_of_the_first_on(second, said):
     reason = judge(split(compute=20, dispatch=100, sync=second, queued=5), 60_000).reason
     assert "dispatch" in reason
     assert ("sync" in reason) is said
@@ -379,7 +373,7 @@ def test_a_second_cause_is_named_from_a_tenth_of_the_first_on(second: int, said:
 
 
 @pytest.mark.parametrize(("talk", "said"), [(10, True), (9, False)])
-def test_communication_is_said_from_a_tenth_of_the_busy_time_on(talk: int, said: bool) -> None:
+def test_communication_is_said_from_a_tenth_of_the_busy_time_on(talk, said):
     found = judge(split(compute=100 - talk, communication=talk, host=5), 1)
     assert found.verdict == "compute-bound"
     assert found.communication_share == talk / 100
@@ -398,9 +392,7 @@ def test_communication_is_said_from_a_tenth_of_the_busy_time_on(talk: int, said:
         ({"unlinked": 60, "copies": 40}, ("60.0%", "40.0%"), ("50.0%",)),
     ],
 )
-def test_a_mixed_verdict_names_the_two_largest_parts(
-    parts: dict[str, int], words: tuple[str, ...], not_said: tuple[str, ...]
-) -> None:
+def test_a_mixed_verdict_names_the_two_largest_parts(parts, words, not_said):
     found = judge(split(**parts), 1)
     assert found.verdict == "mixed"
     text = found.reason.split("The largest part is ", 1)[1]
@@ -409,7 +401,7 @@ def test_a_mixed_verdict_names_the_two_largest_parts(
     assert text.count("other ranks") == ("communication" in parts)
 
 
-def test_a_verdict_on_communication_or_copies_names_its_share_alone() -> None:
+def test_a_verdict_on_communication_or_copies_names_its_share_alone():
     for part in ("communication", "copies"):
         found = judge(split(compute=20, host=15, **{part: 65}), 1)
         assert found.verdict == {"communication": "communication-bound", "copies": "copy-bound"}[part]
@@ -418,7 +410,7 @@ def test_a_verdict_on_communication_or_copies_names_its_share_alone() -> None:
         assert "15.0%" not in found.reason
 
 
-def test_numbers_of_a_verdict() -> None:
+def test_numbers_of_a_verdict():
     time = split(
         compute=30, communication=20, copies=10, sync=5, allocation=4, dispatch=3, host=2, launch=1,
         queued=15, back_to_back=6, unlinked=7, initialisation=100, profiler=50, in_flight=25,

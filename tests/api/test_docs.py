@@ -6,12 +6,10 @@ import doctest
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_examples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     page = ROOT / "docs" / "api.md"
     text = re.sub(r"^```.*$", "", page.read_text(encoding="utf-8"), flags=re.M)

@@ -97,7 +97,7 @@ user_annotation,\x1b[31mred,1,1,800,5
 """
 
 
-def test_the_example(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example(example, tmp_path, monkeypatch):
     monkeypatch.delenv("TRACETUI_NO_PLUGINS")
     monkeypatch.setenv("PYTHONPATH", str(example))
     path = tmp_path / "steps.acme"
@@ -130,7 +130,7 @@ def test_the_example(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "␛[31mred" in {row["name"] for row in red}
 
 
-def test_without_plugins_nothing_is_imported_to_find_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_plugins_nothing_is_imported_to_find_them(monkeypatch):
     monkeypatch.delenv("TRACETUI_NO_PLUGINS")
     code = (
         "import sys; from tracetui.cli.main import main\n"
@@ -141,7 +141,7 @@ def test_without_plugins_nothing_is_imported_to_find_them(monkeypatch: pytest.Mo
     assert ran.stdout.splitlines()[-1] == "False", ran.stderr
 
 
-def test_they_can_be_left_out(install: Install, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_can_be_left_out(install, trace, monkeypatch):
     install(RULE, rules="loud = acme_plugin:rule")
     assert "loud" in command("findings", trace, "--json")[1]
     monkeypatch.setenv("TRACETUI_NO_PLUGINS", "1")
@@ -152,7 +152,7 @@ def test_they_can_be_left_out(install: Install, trace: Path, monkeypatch: pytest
 # Rules
 
 
-def test_what_a_rule_says_is_safe(install: Install, trace: Path) -> None:
+def test_what_a_rule_says_is_safe(install, trace):
     install(RULE, rules="loud = acme_plugin:rule")
     code, out, err = command("findings", trace, "--json")
     found = next(one for one in json.loads(out)["findings"] if one["rule"] == "loud")
@@ -175,7 +175,7 @@ def test_what_a_rule_says_is_safe(install: Install, trace: Path) -> None:
         (RULE.replace("(0,)", "(99,)"), "ValueError: evidence must be slices of the trace"),
     ],
 )
-def test_a_broken_rule_costs_one_line(install: Install, trace: Path, code: str, why: str) -> None:
+def test_a_broken_rule_costs_one_line(install, trace, code, why):
     before = command("findings", trace)[1]
     install(code, rules="loud = acme_plugin:rule")
     status, out, err = command("findings", trace)
@@ -186,7 +186,7 @@ def test_a_broken_rule_costs_one_line(install: Install, trace: Path, code: str, 
         assert "plugin acme 1.2: rule loud" in command("--version")[1]
 
 
-def test_a_rule_cannot_take_the_place_of_ours(install: Install, trace: Path) -> None:
+def test_a_rule_cannot_take_the_place_of_ours(install, trace):
     name = next(iter(RULES))
     install(RULE, rules=f"{name} = acme_plugin:rule")
     _, out, err = command("findings", trace)
@@ -197,7 +197,7 @@ def test_a_rule_cannot_take_the_place_of_ours(install: Install, trace: Path) -> 
 # Kernels
 
 
-def test_a_family_of_kernels(install: Install) -> None:
+def test_a_family_of_kernels(install):
     code = """
         from tracetui.analysis.names.model import KernelName
         def family(name):
@@ -244,9 +244,7 @@ FORMAT = """
         ("raise OSError(5, 'Input/output error')", "input/output error"),
     ],
 )
-def test_a_format_that_fails_is_an_error_of_one_line(
-    install: Install, tmp_path: Path, body: str, said: str
-) -> None:
+def test_a_format_that_fails_is_an_error_of_one_line(install, tmp_path, body, said):
     install(FORMAT.format(body), formats="acme = acme_plugin")
     path = tmp_path / "x"
     path.write_text("ACME")
@@ -255,9 +253,7 @@ def test_a_format_that_fails_is_an_error_of_one_line(
     assert str(error.value).isprintable()
 
 
-def test_a_format_that_cannot_sniff_leaves_files_to_the_others(
-    install: Install, trace: Path, tmp_path: Path
-) -> None:
+def test_a_format_that_cannot_sniff_leaves_files_to_the_others(install, trace, tmp_path):
     install("def sniff(head, name): return 1 / 0", formats="acme = acme_plugin")
     assert len(tt.load(trace)) == 4
     assert not plugins.problems(), "it is not asked about what is certainly Chrome's"
@@ -282,7 +278,7 @@ VIEW = """
 """
 
 
-def test_what_a_view_says_is_safe(install: Install, trace: Path) -> None:
+def test_what_a_view_says_is_safe(install, trace):
     install(VIEW.format("pass"), views="acme = acme_plugin:view")
     assert "acme        A view␊of mine" in command("view")[1]
     assert command("view", "acme", trace, "--json")[1] == '{\n  "a": [\n    "␛",\n    1\n  ]\n}\n'
@@ -296,9 +292,7 @@ def test_what_a_view_says_is_safe(install: Install, trace: Path) -> None:
     ("code", "why"),
     [("raise KeyError('a')", "KeyError: 'a'"), ("return 3", "AttributeError: 'int' object has no attribute")],
 )
-def test_a_view_that_fails_is_an_error_of_one_line(
-    install: Install, trace: Path, code: str, why: str
-) -> None:
+def test_a_view_that_fails_is_an_error_of_one_line(install, trace, code, why):
     install(VIEW.format(code), views="acme = acme_plugin:view")
     status, out, err = command("view", "acme", trace)
     assert (status, out) == (1, "")
@@ -308,7 +302,7 @@ def test_a_view_that_fails_is_an_error_of_one_line(
 
 
 @pytest.mark.parametrize("point", ["acme = acme_plugin:make", "gaps = acme_plugin:view"])
-def test_a_view_that_is_none_or_takes_our_name(install: Install, trace: Path, point: str) -> None:
+def test_a_view_that_is_none_or_takes_our_name(install, trace, point):
     before = command("view", "gaps", trace)
     install(VIEW.format("pass"), views=point)
     assert list(tt.views) == ["table", "gaps", "summary", "steps", "findings", "efficiency"]
@@ -319,9 +313,7 @@ def test_a_view_that_is_none_or_takes_our_name(install: Install, trace: Path, po
 # What is cached
 
 
-def test_what_plugins_say_is_not_cached(
-    install: Install, trace: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_plugins_say_is_not_cached(install, trace, cache, monkeypatch):
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     source = tt.load(trace).columns.reader.source
     assert answers.keep_answer(source, "x", "y", str)
@@ -331,9 +323,7 @@ def test_what_plugins_say_is_not_cached(
     assert not answers.keep_answer(source, "x", "y", str)
 
 
-def test_what_a_plugin_reads_is_not_cached(
-    example: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_plugin_reads_is_not_cached(example, tmp_path, cache, monkeypatch):
     monkeypatch.delenv("TRACETUI_NO_PLUGINS")
     monkeypatch.syspath_prepend(str(example))
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))

@@ -52,7 +52,7 @@ def warmed(command: list[str], start_new_session: bool, **how: Any) -> subproces
         ),
     ],
 )
-def test_a_program_is_as_without_us(name: str, alone: ModuleType, tmp_path: Path) -> None:
+def test_a_program_is_as_without_us(name, alone, tmp_path):
     assert alone.try_program(name, alone.CAPTURE, tmp_path, start=warmed)[0] == []
 
 
@@ -140,18 +140,18 @@ def compared(alone: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return compare
 
 
-def test_a_capture_that_does_no_harm(compared: Callable[..., list[str]]) -> None:
+def test_a_capture_that_does_no_harm(compared):
     assert compared("") == []
 
 
 @pytest.mark.parametrize("line", BREAKS)
-def test_harm_is_noticed(line: str, compared: Callable[..., list[str]]) -> None:
+def test_harm_is_noticed(line, compared):
     found = compared(line)
     assert len(found) == len(BREAKS[line])
     for text, start in zip(found, BREAKS[line], strict=True):
         assert text.startswith("to the end: " + start)
 
 
-def test_a_capture_that_does_not_stop(compared: Callable[..., list[str]]) -> None:
+def test_a_capture_that_does_not_stop(compared):
     assert compared("", stop=True) == ["stopped: exit code: 3, not 0", "stopped: ran to its end"]
     assert compared("out, status = 'begins', 0", stop=True)[-1] == "stopped: did not run: cleanup: done"

@@ -88,7 +88,7 @@ def run(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> Calla
 
 
 @pytest.mark.torch
-def test_the_options_reach_cuspy_and_its_trace_is_kept_as_json(run: Callable[..., Ran]) -> None:
+def test_the_options_reach_cuspy_and_its_trace_is_kept_as_json(run):
     ran = run(SEVEN, counters="sm,power", graph_dependencies=True)
     assert ran.trace.name == "train.json"
     assert json.loads(ran.trace.read_text())["traceName"] == "train.json"
@@ -109,7 +109,7 @@ def test_the_options_reach_cuspy_and_its_trace_is_kept_as_json(run: Callable[...
 
 
 @pytest.mark.torch
-def test_a_trace_for_perfetto(run: Callable[..., Ran]) -> None:
+def test_a_trace_for_perfetto(run):
     ran = run(SEVEN, pftrace=True)
     assert ran.trace.name == "train.pftrace.gz"
     assert b"ProfilerStep#" in gzip.decompress(ran.trace.read_bytes())
@@ -118,9 +118,7 @@ def test_a_trace_for_perfetto(run: Callable[..., Ran]) -> None:
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_a_function_is_tried_before_its_steps(
-    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_is_tried_before_its_steps(run, tmp_path, monkeypatch):
     """Where steps are skipped first, it would show too late whether Cuspy starts."""
     monkeypatch.chdir(tmp_path)
     ran = run("import torch\ndef step(): torch.ones(8).sum()\n", target="train:step", counters="dram")
@@ -135,7 +133,7 @@ def test_a_function_is_tried_before_its_steps(
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_counters_that_are_refused_are_named_once(run: Callable[..., Ran]) -> None:
+def test_counters_that_are_refused_are_named_once(run):
     ran = run(SEVEN, "refuses", counters="sm,dram,power")
     (line,) = [text for text in ran.told if "counters" in text]
     assert line.startswith("counters (sm, dram) are not recorded: an administrator has to allow them")
@@ -145,7 +143,7 @@ def test_counters_that_are_refused_are_named_once(run: Callable[..., Ran]) -> No
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_a_cuspy_that_does_not_start_is_replaced(run: Callable[..., Ran]) -> None:
+def test_a_cuspy_that_does_not_start_is_replaced(run):
     ran = run(SEVEN, "crashes", pftrace=True)
     line = "ImportError: libcupti.so.13: cannot open shared object file"
     assert ran.notes["kineto"] == f"recording with Kineto, not Cuspy: {line}"
@@ -154,14 +152,14 @@ def test_a_cuspy_that_does_not_start_is_replaced(run: Callable[..., Ran]) -> Non
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_missing_packages_are_named(run: Callable[..., Ran], tmp_path: Path) -> None:
+def test_missing_packages_are_named(run, tmp_path):
     ran = run("import sys; sys.path.remove(" + repr(str(tmp_path / "standin")) + ")\n" + SEVEN)
     line = f"cupti-python and pyelftools missing: {sys.executable} -m pip install cupti-python pyelftools"
     assert ran.notes["kineto"].endswith(line)
 
 
 @pytest.mark.torch
-def test_an_older_pytorch_says_so(options: Make) -> None:
+def test_an_older_pytorch_says_so(options):
     end = start(options("matmul_add", profiler="cuspy")).wait()
     assert isinstance(end, Done)
     notes = {note.kind: note.text for note in end.result.notes}
@@ -171,7 +169,7 @@ def test_an_older_pytorch_says_so(options: Make) -> None:
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_a_script_with_its_own_kineto_keeps_the_gpu(run: Callable[..., Ran], tmp_path: Path) -> None:
+def test_a_script_with_its_own_kineto_keeps_the_gpu(run, tmp_path):
     ran = run(SEVEN + ITS_OWN + "own(tp.ProfilerActivity.CUDA)\n")
     assert "seems to have a profiler of its own" in ran.notes["kineto"]
     assert (ran.info["profiler"], ran.info["steps"]) == ("kineto", 3)
@@ -179,9 +177,7 @@ def test_a_script_with_its_own_kineto_keeps_the_gpu(run: Callable[..., Ran], tmp
 
 @pytest.mark.torch
 @pytest.mark.parametrize("way", [pytest.param("ours is Kineto", marks=pytest.mark.long), "ours is Cuspy"])
-def test_a_script_with_its_own_cuspy_gets_its_trace(
-    way: str, run: Callable[..., Ran], tmp_path: Path
-) -> None:
+def test_a_script_with_its_own_cuspy_gets_its_trace(way, run, tmp_path):
     """It is named in a module of the program, or ours leaves the GPU to it."""
     named = "# CuspyConfig\n"
     ran = run(named + TRAINS + ITS_OWN + "second()\n", profiler=way.split()[-1].lower())
@@ -197,9 +193,7 @@ def test_a_script_with_its_own_cuspy_gets_its_trace(
         marks=pytest.mark.long,
     ),
 ])  # fmt: skip
-def test_what_a_profiler_loses_to_ours_is_said(
-    ours: str, own: str, lost: str, run: Callable[..., Ran], tmp_path: Path
-) -> None:
+def test_what_a_profiler_loses_to_ours_is_said(ours, own, lost, run, tmp_path):
     """Where nothing in its files tells that it comes, as from a library."""
     library = tmp_path / "lib" / "site-packages"
     library.mkdir(parents=True)
@@ -221,7 +215,7 @@ def test_what_a_profiler_loses_to_ours_is_said(
         ({"profiler": "nsys"}, "--profiler must be one of kineto, cuspy"),
     ],
 )
-def test_options_that_cannot_be(how: dict[str, Any], words: str) -> None:
+def test_options_that_cannot_be(how, words):
     with pytest.raises(OptionError, match=words):
         CaptureOptions("mlp", **how).check()
     options = CaptureOptions("mlp", profiler="cuspy", counters="sm", graph_dependencies=True, pftrace=True)

@@ -129,17 +129,17 @@ def run(*words: str) -> Result:
         ("5\u03bcs", 5e-6),
     ],
 )
-def test_times(text: str, value: float) -> None:
+def test_times(text, value):
     assert seconds(text) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("text", ["", "ms", "-1s", "1e9s", "5 years", "1s2", "٣s" * 9, "9" * 40])
-def test_no_times(text: str) -> None:
+def test_no_times(text):
     with pytest.raises(ValueError, match="is not a time"):
         seconds(text)
 
 
-def test_the_configuration_for_a_time_and_for_steps() -> None:
+def test_the_configuration_for_a_time_and_for_steps():
     timed = ask.configuration(Wanted(duration=0.25, with_stack=True), Path("/tmp/t.json"), 12.3456)
     lines = dict(line.split("=") for line in timed.splitlines())
     assert lines["ACTIVITIES_LOG_FILE"] == "/tmp/t.json"
@@ -158,7 +158,7 @@ def test_the_configuration_for_a_time_and_for_steps() -> None:
     assert (steps["PROFILE_REPORT_INPUT_SHAPES"], steps["PROFILE_PROFILE_MEMORY"]) == ("true", "true")
 
 
-def test_the_environment_keeps_what_is_set(meeting: Path) -> None:
+def test_the_environment_keeps_what_is_set(meeting):
     own = meeting / "own.conf"
     own.write_text("ACTIVITIES_WARMUP_PERIOD_SECS=1")
     found = launch.environment(meeting, {"KINETO_CONFIG": str(own), "KINETO_LOG_LEVEL": "2"})
@@ -171,7 +171,7 @@ def test_the_environment_keeps_what_is_set(meeting: Path) -> None:
     ]
 
 
-def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_enter_is_refused(tmp_path):
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "open").chmod(0o755)
     with pytest.raises(AttachError, match="is open to other users"):
@@ -198,7 +198,7 @@ def request(*pids: int, state: int = 3) -> bytes:
     return struct.pack(f"=iiq{len(pids)}i", state, len(pids), 0, *pids)
 
 
-def test_a_question_and_its_answer(meeting: Path) -> None:
+def test_a_question_and_its_answer(meeting):
     here = Listener(str(meeting))
     with knock(meeting / "dynolog", b"req", request(77, 5, state=1)) as client:
         asked = here.receive(1)
@@ -212,7 +212,7 @@ def test_a_question_and_its_answer(meeting: Path) -> None:
     assert not (meeting / "dynolog").exists()
 
 
-def test_a_late_answer_is_not_given(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_answer_is_not_given(meeting, monkeypatch):
     """The process would take it for the answer to its next question."""
     monkeypatch.setattr(listener, "PROMPT_SECONDS", 0.06)
     here = Listener(str(meeting))
@@ -227,7 +227,7 @@ def test_a_late_answer_is_not_given(meeting: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("ending", ["", "/", "//", "/./."])
-def test_answers_come_from_the_folder_to_the_letter(ending: str, meeting: Path) -> None:
+def test_answers_come_from_the_folder_to_the_letter(ending, meeting):
     """Kineto ends the process otherwise: "Unexpected socket name"."""
     folder = f"{meeting}{ending}"
     here = Listener(folder)
@@ -240,7 +240,7 @@ def test_answers_come_from_the_folder_to_the_letter(ending: str, meeting: Path) 
     here.close()
 
 
-def test_nonsense_is_dropped(meeting: Path) -> None:
+def test_nonsense_is_dropped(meeting):
     here = Listener(str(meeting))
     random.seed(5)
     bad = [b"", b"\0" * 40, request(1)[:15], struct.pack("=iiq", 3, 2**31 - 1, 0), request(*range(65))]
@@ -253,7 +253,7 @@ def test_nonsense_is_dropped(meeting: Path) -> None:
     here.close()
 
 
-def test_a_socket_elsewhere_gets_no_answer(meeting: Path, tmp_path: Path) -> None:
+def test_a_socket_elsewhere_gets_no_answer(meeting, tmp_path):
     outside = meeting / "outside"
     outside.mkdir(mode=0o700)
     here = Listener(str(meeting))
@@ -267,9 +267,7 @@ def test_a_socket_elsewhere_gets_no_answer(meeting: Path, tmp_path: Path) -> Non
     here.close()
 
 
-def test_the_answerer_comes_back_and_ends_with_the_job(
-    meeting: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_answerer_comes_back_and_ends_with_the_job(meeting, monkeypatch):
     """It gives way to who records, answers again afterwards, and removes the folder at the end."""
     monkeypatch.setattr(listener, "ALONE_SECONDS", 0.2)
     folder = meeting / "job"
@@ -305,7 +303,7 @@ def test_the_answerer_comes_back_and_ends_with_the_job(
 # Finding
 
 
-def test_a_process_that_asks_is_found_and_others_are_not(job: Start) -> None:
+def test_a_process_that_asks_is_found_and_others_are_not(job):
     begun = time.time()
     one = found(job("600"))
     assert one.folder is not None
@@ -319,7 +317,7 @@ def test_a_process_that_asks_is_found_and_others_are_not(job: Start) -> None:
     assert processes.why_not(one.pid) == ""
 
 
-def test_what_a_process_forks_is_not_asked(job: Start) -> None:
+def test_what_a_process_forks_is_not_asked(job):
     parent = job("600", "0.05", "fork")
     child = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
     found = {one.pid for one in processes.processes()}
@@ -336,7 +334,7 @@ def process(pid: int, parent: int = 1, rank: int | None = None, launch: str = ""
     )
 
 
-def test_ranks_of_one_launch_are_a_job_without_their_launcher() -> None:
+def test_ranks_of_one_launch_are_a_job_without_their_launcher():
     launcher, worker = process(10), process(14, parent=11, rank=0, launch="a")
     ranks = [process(12, 10, 1, "a"), process(11, 10, 0, "a")]
     others = [process(20, 19, 0, "b"), process(30), process(31, 30), process(40)]
@@ -349,14 +347,14 @@ def test_ranks_of_one_launch_are_a_job_without_their_launcher() -> None:
     ]
 
 
-def test_below_a_fork_server_they_belong_to_the_same_job(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_below_a_fork_server_they_belong_to_the_same_job(monkeypatch):
     server = {31: [31, 30]}  # has no PyTorch
     monkeypatch.setattr(procfs, "with_ancestors", lambda pid: server.get(pid, [pid]))
     every = [process(30), process(32, 31), process(33, 31)]
     assert [[one.pid for one in job.processes] for job in processes.jobs(every)] == [[30, 32, 33]]
 
 
-def test_what_a_target_names() -> None:
+def test_what_a_target_names():
     every = processes.jobs([process(11, 10, 0, "a"), process(12, 10, 1, "a"), process(40)])
     named = lambda *words: [[one.pid for one in job.processes] for job in processes.named(every, *words)]  # noqa: E731
     assert named(None, False) == [[11, 12], [40]]
@@ -370,7 +368,7 @@ def test_what_a_target_names() -> None:
 # Recording
 
 
-def test_a_recording(job: Start, tmp_path: Path) -> None:
+def test_a_recording(job, tmp_path):
     process = job("600")
     one = found(process)
     process.send_signal(signal.SIGSTOP)
@@ -394,7 +392,7 @@ def test_a_recording(job: Start, tmp_path: Path) -> None:
     assert again.paths[0] != path
 
 
-def test_all_ranks_start_at_one_time(job: Start, tmp_path: Path) -> None:
+def test_all_ranks_start_at_one_time(job, tmp_path):
     ranks = [found(job("600", "0.1", RANK=str(n), WORLD_SIZE="2", MASTER_PORT="1")) for n in (1, 0)]
     (both,) = [found for found in processes.jobs(processes.processes()) if found.first.pid == ranks[1].pid]
     assert [one.rank for one in both.processes] == [0, 1]
@@ -405,7 +403,7 @@ def test_all_ranks_start_at_one_time(job: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_rank_that_misses_the_common_start_is_waited_for(job: Start, tmp_path: Path) -> None:
+def test_a_rank_that_misses_the_common_start_is_waited_for(job, tmp_path):
     """All are recorded again, with more time before the start."""
     often, seldom = found(job("600"), interval=0), found(job("600", "0.5"), interval=0)
     for late in (seldom, found(job("600", "0.05", "drop"))):
@@ -422,18 +420,14 @@ def test_a_rank_that_misses_the_common_start_is_waited_for(job: Start, tmp_path:
     assert list(places.recording_root().iterdir()) == []
 
 
-def test_a_trace_that_takes_long_to_make_is_waited_for(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trace_that_takes_long_to_make_is_waited_for(job, tmp_path, monkeypatch):
     """The process says that it still records, and its file does not grow."""
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 1)
     recorded, _ = follow(ask.record([found(job("600", "0.05", "slow"), 30)], SHORT, tmp_path))
     assert len(recorded.paths) == 1
 
 
-def test_a_file_that_gets_its_name_while_it_is_looked_at(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_gets_its_name_while_it_is_looked_at(job, tmp_path, monkeypatch):
     """Kineto renames the file from `.tmp` at any moment."""
     look, gone = ask._Once._file, list[Path]()
 
@@ -449,7 +443,7 @@ def test_a_file_that_gets_its_name_while_it_is_looked_at(
     assert (len(recorded.paths), len(gone)) == (1, 1)
 
 
-def test_nothing_ran_is_said_and_asked_again(job: Start, tmp_path: Path) -> None:
+def test_nothing_ran_is_said_and_asked_again(job, tmp_path):
     recorded, _ = follow(ask.record([found(job("600", "0.1", "empty"))], SHORT, tmp_path))
     assert len(recorded.paths) == 1
     assert "aten::mm" in load(recorded.paths[0]).names
@@ -457,7 +451,7 @@ def test_nothing_ran_is_said_and_asked_again(job: Start, tmp_path: Path) -> None
         follow(ask.record([found(job("600", "0.1", "always-empty"))], SHORT, tmp_path))
 
 
-def test_of_several_those_in_which_nothing_ran_are_named(job: Start, tmp_path: Path) -> None:
+def test_of_several_those_in_which_nothing_ran_are_named(job, tmp_path):
     full, empty = found(job("600")), found(job("600", "0.1", "always-empty"))
     recorded, _ = follow(ask.record([empty, full], SHORT, tmp_path))
     assert [path.name.endswith(f"-{full.pid}.json") for path in recorded.paths] == [True]
@@ -475,15 +469,7 @@ def test_of_several_those_in_which_nothing_ran_are_named(job: Start, tmp_path: P
         ("busy", 0, 1, "is already recording, for another profiler or an earlier request"),
     ],
 )
-def test_what_goes_wrong_is_said(
-    switch: str,
-    interval: int,
-    patience: float,
-    message: str,
-    job: Start,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_goes_wrong_is_said(switch, interval, patience, message, job, tmp_path, monkeypatch):
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", patience)
     one = found(job("600", "0.1", switch), interval)
     with pytest.raises(AttachError, match=f"process {one.pid} {message}") as caught:
@@ -492,21 +478,19 @@ def test_what_goes_wrong_is_said(
 
 
 @pytest.mark.parametrize("how", ["drop", "late"])
-def test_a_request_that_was_dropped_is_made_again(how: str, job: Start, tmp_path: Path) -> None:
+def test_a_request_that_was_dropped_is_made_again(how, job, tmp_path):
     """PyTorch opens the file of a recording for which it is too late, and leaves it empty."""
     recorded, _ = follow(ask.record([found(job("600", "0.1", how))], SHORT, tmp_path))
     assert len(recorded.paths) == 1
 
 
-def test_steps_wait_for_their_start_too(job: Start, tmp_path: Path) -> None:
+def test_steps_wait_for_their_start_too(job, tmp_path):
     one, begun = found(job("600")), time.monotonic()
     follow(ask.record([one], Wanted(steps=2, start_in=0.5), tmp_path))
     assert time.monotonic() - begun > 0.5
 
 
-def test_steps_of_a_process_that_never_begins_are_given_up(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_of_a_process_that_never_begins_are_given_up(job, tmp_path, monkeypatch):
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", 0.2)
     one = found(job("600", "0.1", "never"), interval=30)
     with pytest.raises(AttachError, match="wrote no trace: it may be running under a profiler already"):
@@ -516,9 +500,7 @@ def test_steps_of_a_process_that_never_begins_are_given_up(
         follow(ask.record([one], Wanted(steps=2), tmp_path))
 
 
-def test_a_recording_that_cannot_be_moved_is_not_lost(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recording_that_cannot_be_moved_is_not_lost(job, tmp_path, monkeypatch):
     def full(*paths: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -531,7 +513,7 @@ def test_a_recording_that_cannot_be_moved_is_not_lost(
     assert list(tmp_path.glob("*.json*")) == []
 
 
-def test_a_trace_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_has_its_name_when_it_is_whole(tmp_path, monkeypatch):
     """Whoever looks into the folder, or kills us, finds no half file under it, on either kind of disk."""
     out = tmp_path / "out"
     out.mkdir()
@@ -556,7 +538,7 @@ def test_a_trace_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pyte
     }
 
 
-def test_what_a_kill_left_in_the_output_goes_a_day_later(job: Start, tmp_path: Path) -> None:
+def test_what_a_kill_left_in_the_output_goes_a_day_later(job, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     names = ".a-20260102-030405-1.json.part", ".a-20260102-030405-rank0.json.part", ".a.json.part", "b.json"
@@ -568,7 +550,7 @@ def test_what_a_kill_left_in_the_output_goes_a_day_later(job: Start, tmp_path: P
     assert {path.name for path in out.iterdir()} == {*names[1:], recorded.paths[0].name}
 
 
-def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_process_is_named(job, tmp_path, monkeypatch):
     process = job("600")
     one = found(process)
     process.send_signal(signal.SIGSTOP)
@@ -584,9 +566,7 @@ def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     "wanted", [Wanted(duration=0.5), pytest.param(Wanted(steps=10**5), marks=pytest.mark.long)]
 )
-def test_stopped_while_it_records(
-    wanted: Wanted, job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_while_it_records(wanted, job, tmp_path, monkeypatch):
     """That is bounded, and the folder stays: without it, PyTorch would print an error later."""
     monkeypatch.setattr(ask, "DROPPED_SECONDS", 30)
     process = job("600", "0.05", "slow")
@@ -603,7 +583,7 @@ def test_stopped_while_it_records(
     assert process.poll() is None
 
 
-def test_the_folder_of_a_recording_that_is_removed_is_named(job: Start, tmp_path: Path) -> None:
+def test_the_folder_of_a_recording_that_is_removed_is_named(job, tmp_path):
     events = ask.record([found(job("600"))], Wanted(duration=60), tmp_path)
     while next(events).stage is not Stage.RECORDING:  # type: ignore[union-attr]
         pass
@@ -613,7 +593,7 @@ def test_the_folder_of_a_recording_that_is_removed_is_named(job: Start, tmp_path
         follow(events)
 
 
-def test_what_is_left_of_a_job_that_forked_and_ended_is_not_asked(job: Start) -> None:
+def test_what_is_left_of_a_job_that_forked_and_ended_is_not_asked(job):
     """As a daemon does: its child has the socket, but nothing that asks."""
     parent = job("600", "0.05", "fork")
     child = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
@@ -628,7 +608,7 @@ def test_what_is_left_of_a_job_that_forked_and_ended_is_not_asked(job: Start) ->
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_job_that_has_ended_is_not_asked_for_ever(job: Start, tmp_path: Path) -> None:
+def test_a_job_that_has_ended_is_not_asked_for_ever(job, tmp_path):
     process = job("600")
     one = found(process)
     process.kill()
@@ -640,13 +620,13 @@ def test_a_job_that_has_ended_is_not_asked_for_ever(job: Start, tmp_path: Path) 
         process.wait()
 
 
-def test_another_process_of_the_same_id_is_not_asked(job: Start, tmp_path: Path) -> None:
+def test_another_process_of_the_same_id_is_not_asked(job, tmp_path):
     one = replace(found(job("600")), ticks=1)
     with pytest.raises(AttachError, match="ended before"):
         follow(ask.record([one], SHORT, tmp_path))
 
 
-def test_two_that_attach_at_once_take_turns(job: Start, tmp_path: Path) -> None:
+def test_two_that_attach_at_once_take_turns(job, tmp_path):
     one = found(job("600"))
     first, second = (ask.record([one], SHORT, tmp_path) for _ in range(2))
     next(first)
@@ -657,9 +637,7 @@ def test_two_that_attach_at_once_take_turns(job: Start, tmp_path: Path) -> None:
     assert recorded.paths != follow(second)[0].paths
 
 
-def test_a_daemon_that_runs_already_is_asked_by_its_port(
-    job: Start, meeting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_that_runs_already_is_asked_by_its_port(job, meeting, tmp_path, monkeypatch):
     """Its socket stays its own: it hands the request on when the process asks."""
     one = found(job("600"))
     (meeting / "lock").unlink(missing_ok=True)
@@ -684,9 +662,7 @@ def test_a_daemon_that_runs_already_is_asked_by_its_port(
     daemon.close()
 
 
-def test_one_that_is_stopped_with_the_lock_is_not_waited_for(
-    job: Start, meeting: Path, tmp_path: Path
-) -> None:
+def test_one_that_is_stopped_with_the_lock_is_not_waited_for(job, meeting, tmp_path):
     one = found(job("600"))
     code = (
         "import os, signal, sys; from tracetui.capture.live import listener\n"
@@ -709,7 +685,7 @@ def stopped(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("until", [Stage.ASKING, Stage.WARMING_UP, Stage.RECORDING])
-def test_leaving_early_leaves_the_job_alone(until: Stage, job: Start, meeting: Path, tmp_path: Path) -> None:
+def test_leaving_early_leaves_the_job_alone(until, job, meeting, tmp_path):
     process = job("600", EXIT="7")
     one = found(process)
     if until is Stage.ASKING:  # else it may be told before we have looked
@@ -750,7 +726,7 @@ for _ in range(int(sys.argv[3])):
 """
 
 
-def test_killed_at_any_moment_the_job_goes_on(job: Start, tmp_path: Path) -> None:
+def test_killed_at_any_moment_the_job_goes_on(job, tmp_path):
     """Fifty times; TRACETUI_KILLS of them here."""
     process = job("600", EXIT="3")
     number = os.environ.get("TRACETUI_KILLS", "6")
@@ -764,7 +740,7 @@ def test_killed_at_any_moment_the_job_goes_on(job: Start, tmp_path: Path) -> Non
     assert lines == [f"step {n}" for n in range(2, len(lines) + 2)]
 
 
-def test_the_job_killed_at_any_moment_is_said(job: Start, tmp_path: Path) -> None:
+def test_the_job_killed_at_any_moment_is_said(job, tmp_path):
     random.seed(12)
     for _ in range(4):
         process = job("600")
@@ -795,7 +771,7 @@ def started_by_run(*words: str, **more: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=-1, stderr=-1, **more)  # type: ignore[call-overload, no-any-return]
 
 
-def test_run_is_the_command_itself(meetings: Path) -> None:
+def test_run_is_the_command_itself(meetings):
     """Its output, its exit code, its process id, its children, its signals."""
     code = (
         "import os, signal, sys, subprocess\n"
@@ -828,7 +804,7 @@ def test_run_is_the_command_itself(meetings: Path) -> None:
         assert job.wait(300) == -signal.SIGTERM
 
 
-def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
+def test_run_says_what_it_cannot_start(meetings, tmp_path):
     with started_by_run(str(tmp_path / "nothing")) as job:
         assert job.communicate()[1].decode().endswith("nothing: no such command\n")
     assert job.returncode == 127
@@ -838,7 +814,7 @@ def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
     assert job.returncode == 126
 
 
-def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path):
     """/tmp is read-only, say: here there is none."""
     code = (
         "import sys; from pathlib import Path; from tracetui.capture.live import places\n"
@@ -851,7 +827,7 @@ def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path: Path) -> Non
     assert f"this command cannot be recorded: {tmp_path}/a/b is not a folder: set TMPDIR to" in done.stderr
 
 
-def test_what_has_our_name_in_tmp_is_left_alone() -> None:
+def test_what_has_our_name_in_tmp_is_left_alone():
     """Another user may have made it; here it is a file."""
     temporary = Path(tempfile.mkdtemp(prefix="t", dir="/tmp"))  # sockets need a short path
     (temporary / f"tracetui-{os.getuid()}").touch()
@@ -872,7 +848,7 @@ def test_what_has_our_name_in_tmp_is_left_alone() -> None:
     shutil.rmtree(temporary)
 
 
-def test_a_job_is_found_from_any_environment(meetings: Path, tmp_path: Path) -> None:
+def test_a_job_is_found_from_any_environment(meetings, tmp_path):
     """As over ssh, or from cron: by what the process has open, not by our variables."""
     with started_by_run(sys.executable, "-I", "-S", str(CLIENT), "600") as job:
         wait_for(lambda: processes.find(job.pid) is not None)
@@ -884,7 +860,7 @@ def test_a_job_is_found_from_any_environment(meetings: Path, tmp_path: Path) -> 
     assert "aten::mm" in load(tmp_path / done.stdout.strip()).names
 
 
-def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_path: Path) -> None:
+def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings, tmp_path):
     stop = tmp_path / "stop"
     with started_by_run(
         sys.executable, "-I", "-S", str(CLIENT), "600", env={**os.environ, "EXIT": "5", "STOP": str(stop)}
@@ -920,7 +896,7 @@ def _signalled(folder: str, what: signal.Signals) -> bool:
     return found
 
 
-def test_the_answerer_killed_or_stopped_changes_nothing(meetings: Path, tmp_path: Path) -> None:
+def test_the_answerer_killed_or_stopped_changes_nothing(meetings, tmp_path):
     for what in (signal.SIGKILL, signal.SIGSTOP):
         stop = tmp_path / what.name
         command = [sys.executable, "-I", "-S", str(CLIENT), "600"]
@@ -938,7 +914,7 @@ def test_the_answerer_killed_or_stopped_changes_nothing(meetings: Path, tmp_path
         assert (err, job.returncode, out.splitlines()[-1]) == (b"", 0, b"done")
 
 
-def test_every_and_keep_until_the_job_ends(job: Start, meeting: Path, tmp_path: Path) -> None:
+def test_every_and_keep_until_the_job_ends(job, meeting, tmp_path):
     process = job("600")
     out = tmp_path / "out"
     seen = set[Path]()
@@ -959,9 +935,7 @@ def test_every_and_keep_until_the_job_ends(job: Start, meeting: Path, tmp_path: 
     assert sorted(out.iterdir()) == sorted(printed[-2:])
 
 
-def test_a_job_that_was_started_again_is_recorded_on(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_was_started_again_is_recorded_on(job, tmp_path, monkeypatch):
     words = "600", "0.05", str(tmp_path)  # other tests' jobs have the same name
     first, second = job(*words), list[subprocess.Popen[str]]()
 
@@ -985,7 +959,7 @@ def test_a_job_that_was_started_again_is_recorded_on(
     assert f"process {second[0].pid} has ended" in result.stderr
 
 
-def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_said(tmp_path):
     assert "was not started for this" in run("attach", str(os.getpid())).stderr
     assert "there is no process" in run("attach", "4194300").stderr
     missing = run("attach", "no such job", "--no-wait")
@@ -1006,7 +980,7 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
     assert "it is not a folder" in run("attach", "1", "-o", str(tmp_path / "file")).stderr
 
 
-def test_one_that_has_not_imported_pytorch_is_said(meeting: Path) -> None:
+def test_one_that_has_not_imported_pytorch_is_said(meeting):
     env = {**os.environ, **launch.environment(meeting, {})}
     with subprocess.Popen(["sleep", "600"], env=env) as early:
         wait_for(lambda: procfs.arguments(early.pid) == ["sleep", "600"])
@@ -1016,7 +990,7 @@ def test_one_that_has_not_imported_pytorch_is_said(meeting: Path) -> None:
     assert result.stderr == f"tracetui: process {early.pid} has not imported PyTorch, at least not yet\n"
 
 
-def test_one_that_has_closed_its_socket_is_said(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_has_closed_its_socket_is_said(meeting, monkeypatch):
     env = {**os.environ, **launch.environment(meeting, {})}
     monkeypatch.setattr(procfs, "has_torch", lambda pid: True)
     monkeypatch.setattr("tracetui.cli.attach.SOCKET_SECONDS", 0.1)
@@ -1043,9 +1017,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *those: subprocess.Popen[str]) -> None
     )
 
 
-def test_the_only_job_is_named_and_taken_if_run_started_it(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_only_job_is_named_and_taken_if_run_started_it(job, tmp_path, monkeypatch):
     words = "attach", "--no-open", "--duration", "50ms", "-o", str(tmp_path)
     one = job("600")
     only(monkeypatch, one)
@@ -1066,7 +1038,7 @@ def test_the_only_job_is_named_and_taken_if_run_started_it(
     assert run(*words).exit_code == 2, "one of two is never picked"
 
 
-def test_a_job_that_nobody_named_is_asked_about(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_nobody_named_is_asked_about(job, monkeypatch):
     one = job("600")
     only(monkeypatch, one)
     terminal = SimpleNamespace(isatty=lambda: True)
@@ -1078,7 +1050,7 @@ def test_a_job_that_nobody_named_is_asked_about(job: Start, monkeypatch: pytest.
     assert re.fullmatch(rf"Record {one.pid} python.* \(runs for \d+ s\)\?", asked[0])
 
 
-def test_another_job_is_not_the_same_started_again(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_job_is_not_the_same_started_again(job, monkeypatch):
     one, other = job("600"), job("601")
     before = found(one)
     only(monkeypatch, other)
@@ -1093,7 +1065,7 @@ def test_another_job_is_not_the_same_started_again(job: Start, monkeypatch: pyte
         attach._started_again(None, False, before)
 
 
-def test_others_processes_and_folders_are_said(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_processes_and_folders_are_said(job, monkeypatch):
     one = job("600")
     with monkeypatch.context() as patch:
         patch.setattr(processes, "_same", lambda pid, folder: False)
@@ -1109,7 +1081,7 @@ def test_others_processes_and_folders_are_said(job: Start, monkeypatch: pytest.M
     assert one.pid not in {each.pid for each in processes.processes()}
 
 
-def test_gpus_that_are_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_gpus_that_are_not_known(monkeypatch, tmp_path):
     """Without nvidia-ml-py nobody tells which GPU a process uses: that is not the same as none."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     for devices, text in ((str(tmp_path),), "?"), ((str(tmp_path / "none"),), "-"):
@@ -1122,7 +1094,7 @@ def test_gpus_that_are_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert row["gpus"] == []
 
 
-def test_several_jobs_are_named_not_guessed(job: Start, tmp_path: Path) -> None:
+def test_several_jobs_are_named_not_guessed(job, tmp_path):
     words = "600", "0.05", str(tmp_path)  # other tests' jobs have the same name
     pids = {job(*words).pid, job(*words).pid}
     result = run("attach", str(tmp_path), "--no-open")
@@ -1158,14 +1130,14 @@ main(["attach", "no such job"])
         ("tracetui.capture.live.processes", signal.SIGHUP, 129, "tracetui: nothing was recorded\n"),
     ],
 )
-def test_stopped_in_its_first_moments(where: str, number: int, code: int, said: str, tmp_path: Path) -> None:
+def test_stopped_in_its_first_moments(where, number, code, said, tmp_path):
     command = [sys.executable, "-c", STOPPED, where, str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
     assert [path.name for path in tmp_path.rglob("*")] == (["traces"] if said else [])
 
 
-def test_stopped_while_it_waits_for_a_job(tmp_path: Path) -> None:
+def test_stopped_while_it_waits_for_a_job(tmp_path):
     command = [sys.executable, "-m", "tracetui", "attach", "no such job"]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with subprocess.Popen(command, stdout=-1, stderr=-1, text=True, cwd=tmp_path) as waiting:
@@ -1176,7 +1148,7 @@ def test_stopped_while_it_waits_for_a_job(tmp_path: Path) -> None:
         assert (waiting.returncode, out, err) == (128 + number, "", "tracetui: nothing was recorded\n")
 
 
-def test_stopped_at_the_question_which_job(job: Start, tmp_path: Path) -> None:
+def test_stopped_at_the_question_which_job(job, tmp_path):
     """The terminal is as it was; it has a Ctrl+C of its own."""
     import termios  # not on Windows
 
@@ -1213,7 +1185,7 @@ def test_stopped_at_the_question_which_job(job: Start, tmp_path: Path) -> None:
     assert seen.rstrip().endswith(b"tracetui: nothing was recorded")
 
 
-def test_it_asks_before_anything_slow_is_imported() -> None:
+def test_it_asks_before_anything_slow_is_imported():
     code = (
         "import sys, tracetui.cli.main, tracetui.cli.attach, tracetui.capture.live.ask\n"
         "assert not {'numpy', 'textual', 'rich'} & sys.modules.keys()\n"
@@ -1223,7 +1195,7 @@ def test_it_asks_before_anything_slow_is_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_env_for_each_way_to_start_a_job(meetings: Path) -> None:
+def test_env_for_each_way_to_start_a_job(meetings):
     plain = dict(line.split("=", 1) for line in run("env", "--format", "plain").stdout.splitlines())
     assert plain == json.loads(run("env", "--format", "json").stdout)
     assert "TRACETUI_RUN" not in plain
@@ -1239,6 +1211,6 @@ def test_env_for_each_way_to_start_a_job(meetings: Path) -> None:
     assert "is open to other users" in run("env", "--dir", "/tmp").stderr
 
 
-def test_started_is_none_for_no_process() -> None:
+def test_started_is_none_for_no_process():
     assert started(2**22 - 1) is None
     assert started(os.getpid()) is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -34,9 +33,7 @@ MAPS = "7f0-7f1 r-xp 0 00:00 1 /env/site-packages/cupti/cupti.cpython-312-x86_64
         ({}, "", None),
     ],
 )  # fmt: skip
-def test_the_source_that_names_it(
-    files: dict[str, str], command: str, named: str | None, tmp_path: Path
-) -> None:
+def test_the_source_that_names_it(files, command, named, tmp_path):
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -48,7 +45,7 @@ def process(pid: int, *command: str) -> Process:
     return Process(pid, pid, 1, 0, command, "me", None, 1, None)
 
 
-def test_attach_refuses_a_process_that_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attach_refuses_a_process_that_has_begun(tmp_path, monkeypatch):
     place = tmp_path / "proc" / "4242"
     place.mkdir(parents=True)
     (place / "maps").write_text(MAPS)
@@ -60,7 +57,7 @@ def test_attach_refuses_a_process_that_has_begun(tmp_path: Path, monkeypatch: py
     assert not cuspy.used_by(4243)
 
 
-def test_inject_refuses_it_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_inject_refuses_it_too(monkeypatch, tmp_path):
     monkeypatch.setattr(cuspy, "used_by", lambda pid: True)
     monkeypatch.setattr(inject, "_run", _says_3_14)
     asleep = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -76,7 +73,7 @@ def _says_3_14(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess([], 0, "3 14 True\n", "")
 
 
-def test_attach_says_what_one_loses_that_has_not(tmp_path: Path) -> None:
+def test_attach_says_what_one_loses_that_has_not(tmp_path):
     from tracetui.capture.live.ask import _of_cuspy
 
     script = tmp_path / "user.py"

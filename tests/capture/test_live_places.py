@@ -8,7 +8,7 @@ import re
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,7 @@ def systemd(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     shutil.rmtree(root)
 
 
-def test_not_where_systemd_removes_it_at_logout(systemd: Path) -> None:
+def test_not_where_systemd_removes_it_at_logout(systemd):
     assert places.meeting_root() == systemd / "tmp" / OURS / "run"
     import pwd  # not on Windows
 
@@ -44,14 +44,14 @@ def test_not_where_systemd_removes_it_at_logout(systemd: Path) -> None:
     assert places.meeting_root() == systemd / "user/1/tracetui"
 
 
-def test_in_a_folder_that_the_user_named(systemd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_folder_that_the_user_named(systemd, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(systemd / "tmp"))
     assert places.meeting_root() == systemd / "tmp/tracetui"
     monkeypatch.setenv("XDG_RUNTIME_DIR", "tmp")  # not absolute: nobody knows where
     assert places.meeting_root() == systemd / "tmp" / OURS / "run"
 
 
-def test_what_was_left_behind_is_removed_a_day_later(systemd: Path) -> None:
+def test_what_was_left_behind_is_removed_a_day_later(systemd):
     """But not the folder of a job that still runs, though nobody answers it, nor the shared one."""
     root = places.meeting_root()
     folders = {name: root / name for name in ("0000dead", "0000live", "0000new0", "shared")}
@@ -110,9 +110,7 @@ def _of_another(path: Path) -> None:
 @pytest.mark.parametrize(
     "squat", [_file, _to_nothing, _to_a_folder, _open_to_all, pytest.param(_of_another, marks=as_root)]
 )
-def test_another_name_is_taken_where_ours_is_not_safe(
-    systemd: Path, monkeypatch: pytest.MonkeyPatch, squat: Callable[[Path], None]
-) -> None:
+def test_another_name_is_taken_where_ours_is_not_safe(systemd, monkeypatch, squat):
     temporary = systemd / "tmp"
     before = temporary.stat().st_mode
     squat(temporary / OURS)
@@ -130,9 +128,7 @@ def test_another_name_is_taken_where_ours_is_not_safe(
     assert temporary.stat().st_mode == before
 
 
-def test_another_folder_is_taken_where_tmp_is_not_safe(
-    systemd: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_folder_is_taken_where_tmp_is_not_safe(systemd, monkeypatch):
     other = systemd / "other"
     other.mkdir()
     monkeypatch.delenv("XDG_RUNTIME_DIR")
@@ -152,9 +148,7 @@ def test_another_folder_is_taken_where_tmp_is_not_safe(
     assert places.recording_root() == other / OURS
 
 
-def test_sockets_are_where_their_paths_are_short_enough(
-    systemd: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sockets_are_where_their_paths_are_short_enough(systemd, monkeypatch):
     long = systemd / ("x" * 60)
     long.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
@@ -168,9 +162,7 @@ def test_sockets_are_where_their_paths_are_short_enough(
     assert places.meeting_root() == systemd / "tmp" / OURS / "run"
 
 
-def test_the_folder_that_the_user_names_for_traces_is_enough(
-    systemd: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_that_the_user_names_for_traces_is_enough(systemd, monkeypatch):
     monkeypatch.setattr(places, "TEMPORARY", systemd / "nothing")
     meeting = systemd / "user"
     found = launch.environment(meeting, {"KINETO_ONDEMAND_TRACE_DIR": str(systemd)})
@@ -182,7 +174,7 @@ def test_the_folder_that_the_user_names_for_traces_is_enough(
         launch.environment(meeting, {"KINETO_ONDEMAND_TRACE_DIR": ""})
 
 
-def test_a_folder_is_guarded_if_others_cannot_rename_what_is_in_it(systemd: Path) -> None:
+def test_a_folder_is_guarded_if_others_cannot_rename_what_is_in_it(systemd):
     inner = systemd / "tmp" / "inner"
     inner.mkdir()
     link = systemd / "link"
@@ -198,7 +190,7 @@ def test_a_folder_is_guarded_if_others_cannot_rename_what_is_in_it(systemd: Path
 
 
 @as_root
-def test_a_folder_is_not_guarded_if_it_is_in_another_users_hands(systemd: Path) -> None:
+def test_a_folder_is_not_guarded_if_it_is_in_another_users_hands(systemd):
     inner = systemd / "tmp" / "inner"
     inner.mkdir()
     (systemd / "tmp").chmod(0o775)
@@ -214,7 +206,7 @@ def test_a_folder_is_not_guarded_if_it_is_in_another_users_hands(systemd: Path) 
 
 
 @as_root
-def test_what_another_user_left_is_not_removed(systemd: Path) -> None:
+def test_what_another_user_left_is_not_removed(systemd):
     theirs = systemd / "tmp" / "recording-theirs"
     theirs.mkdir()
     os.chown(theirs, OTHER, OTHER)

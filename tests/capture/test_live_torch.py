@@ -95,7 +95,7 @@ def wait_until_it_trains(job: subprocess.Popen[str], count: int) -> None:
         assert job.stdout.readline() == "training\n"
 
 
-def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_loop_that_runs(folder, monkeypatch):
     """Recorded, stopped in the middle and with its descriptors closed: it goes on as without us."""
     recordings = places.private(folder / "recordings")
     monkeypatch.setenv("KINETO_ONDEMAND_TRACE_DIR", str(recordings))
@@ -137,7 +137,7 @@ def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.long  # its short version: ranks without PyTorch, in test_live.py
-def test_two_ranks_at_one_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_ranks_at_one_time(folder, monkeypatch):
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     told: list[dict[str, str]] = []
     configuration = ask.configuration

@@ -34,7 +34,7 @@ from tracetui.session.paths import may_be_trace, trace_stem
         ("'a\x1b[2J\n\u202e'", "train-a__2J__"),
     ],
 )
-def test_what_a_script_was_run_with_is_its_name(line: str, stem: str) -> None:
+def test_what_a_script_was_run_with_is_its_name(line, stem):
     assert program_stem("some/dir/train.py", shlex.split(line)) == stem
 
 
@@ -49,11 +49,11 @@ def test_what_a_script_was_run_with_is_its_name(line: str, stem: str) -> None:
         ("a/my.meta.py", "my_meta"),
     ],
 )
-def test_other_programs(target: str, stem: str) -> None:
+def test_other_programs(target, stem):
     assert program_stem(target) == stem
 
 
-def test_a_module_is_called_by_its_last_two_names() -> None:
+def test_a_module_is_called_by_its_last_two_names():
     names = ("train", "pkg.train", "vllm.entrypoints.openai.api_server", "pkg.tools.__main__")
     stems = ["train", "pkg.train", "openai.api_server", "pkg.tools"]
     assert [program_stem(name, module=True) for name in names] == stems
@@ -82,7 +82,7 @@ def test_a_module_is_called_by_its_last_two_names() -> None:
         "ftp://me:hunter2@host/x?y=hunter2",
     ],
 )
-def test_a_secret_is_in_no_name(line: str) -> None:
+def test_a_secret_is_in_no_name(line):
     args = shlex.split(line)
     stem = program_stem("train.py", [*args, "--lr", "1"])
     assert "hunter2" not in stem
@@ -92,14 +92,14 @@ def test_a_secret_is_in_no_name(line: str) -> None:
     ), "the hash tells nothing either"
 
 
-def test_numbers_of_tokens_and_keys_are_no_secrets() -> None:
+def test_numbers_of_tokens_and_keys_are_no_secrets():
     line = "--max-tokens 5 --tokenizer gpt2 --num-key-value-heads 8 --passes 2 --authors 3"
     assert program_stem("t.py", line.split()) == (
         "t-max-tokens=5,tokenizer=gpt2,num-key-value-heads=8,passes=2,authors=3"
     )
 
 
-def test_what_is_left_out_for_its_length_is_still_told_apart() -> None:
+def test_what_is_left_out_for_its_length_is_still_told_apart():
     prompts = ["a long text that somebody wants to be continued, " + end for end in ("one", "two")]
     first, second = (program_stem("t.py", ["--prompt", prompt]) for prompt in prompts)
     assert re.fullmatch(r"t-prompt@[0-9a-f]{8}", first)
@@ -118,7 +118,7 @@ anything = st.lists(words | st.text("-=/.@:\\", max_size=5) | words.map("--".__a
 
 
 @given(anything, st.text(max_size=120))
-def test_any_arguments_give_a_legal_name(args: list[str], program: str) -> None:
+def test_any_arguments_give_a_legal_name(args, program):
     for stem in (program_stem(f"{program}.py", args), program_stem(program, args, module=True)):
         assert 0 < len(stem.encode()) <= LONGEST
         assert all(letter.isalnum() or letter in ".=+-_,@" for letter in stem)
@@ -129,7 +129,7 @@ def test_any_arguments_give_a_legal_name(args: list[str], program: str) -> None:
 
 
 @given(st.lists(st.text(min_size=1), max_size=12))
-def test_a_name_depends_on_nothing_else(args: list[str]) -> None:
+def test_a_name_depends_on_nothing_else(args):
     assert program_stem("a/t.py", args) == program_stem("b/t.py", iter(args))
 
 
@@ -139,9 +139,7 @@ pair = st.tuples(st.sampled_from(["lr", "epochs", "batch-size", "amp"]), number 
 
 
 @given(st.lists(pair, max_size=15), st.lists(pair, max_size=15))
-def test_ordinary_arguments_that_differ_have_names_that_differ(
-    one: list[tuple[str, str | None]], other: list[tuple[str, str | None]]
-) -> None:
+def test_ordinary_arguments_that_differ_have_names_that_differ(one, other):
     def args(pairs: list[tuple[str, str | None]]) -> list[str]:
         return [f"--{name}" if value is None else f"--{name}={value}" for name, value in pairs]
 

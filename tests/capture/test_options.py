@@ -44,7 +44,7 @@ from tracetui.core.option import Option
         (CaptureOptions("m:f/../../x"), "no workload"),
     ],
 )
-def test_refused_in_one_line(options: CaptureOptions, words: str) -> None:
+def test_refused_in_one_line(options, words):
     with pytest.raises(OptionError) as error:
         options.check()
     assert words in str(error.value)
@@ -52,9 +52,7 @@ def test_refused_in_one_line(options: CaptureOptions, words: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"output": "~nosuchuser/x"}, {"target": "x" * 300 + ":f"}])
-def test_a_place_that_cannot_be_is_an_error_of_the_disk(
-    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_that_cannot_be_is_an_error_of_the_disk(options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OSError):
         scratch_of(CaptureOptions(**{"target": "mlp", **options})).make()
@@ -80,17 +78,17 @@ def test_a_place_that_cannot_be_is_an_error_of_the_disk(
         (CaptureOptions("dir/train.py", script_args=("--lr", "0.1"), warmup=False), "train-lr=0.1_cold"),
     ],
 )
-def test_names_of_files(options: CaptureOptions, stem: str) -> None:
+def test_names_of_files(options, stem):
     assert options.on("cuda").stem == stem
     assert options.on("cpu").stem == stem.replace("_bf16_", "_fp32_")
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_a_data_type_that_was_asked_for_stays(device: str) -> None:
+def test_a_data_type_that_was_asked_for_stays(device):
     assert CaptureOptions("linear", dtype="fp16").on(device).stem == "1024x32x64_fp16_warm_eager"
 
 
-def test_folders() -> None:
+def test_folders():
     assert CaptureOptions("pkg.mod:run").folder == "pkg.mod.run"
     assert CaptureOptions("some/dir/train.py").folder == "train"
 
@@ -109,9 +107,7 @@ COMMANDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("target", "params", "others"), COMMANDS)
-def test_the_command_repeats_the_options(
-    target: str, params: dict[str, Any], others: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_repeats_the_options(target, params, others, monkeypatch):
     options = CaptureOptions(target, params, **others)
     seen = []
 
@@ -127,7 +123,7 @@ def test_the_command_repeats_the_options(
     assert seen == [options]
 
 
-def test_every_workload_has_a_module_that_takes_its_options() -> None:
+def test_every_workload_has_a_module_that_takes_its_options():
     folder = Path(cli.__file__).parent.parent / "capture" / "workloads"
     assert ({path.stem for path in folder.glob("*.py")} - {"__init__", "transformer"}) == set(WORKLOADS)
     for name, workload in WORKLOADS.items():  # read, not imported: that needs torch
@@ -136,14 +132,14 @@ def test_every_workload_has_a_module_that_takes_its_options() -> None:
         assert {a.arg for a in build.args.args} == {"setup", *(p.name for p in workload.params)}
 
 
-def test_no_two_options_of_one_name_contradict_each_other() -> None:
+def test_no_two_options_of_one_name_contradict_each_other():
     kinds = {option.name: "of every capture" for option in OPTIONS}
     for workload in WORKLOADS.values():
         for option in workload.params:
             assert kinds.setdefault(option.name, option.kind) == option.kind, f"{workload.name} {option.flag}"
 
 
-def test_help_says_what_an_option_means_to_each_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_says_what_an_option_means_to_each_workload(monkeypatch):
     texts = {"a": ("rows", "a seed"), "b": ("rows", "a seed"), "c": ("images", "a seed")}
     made = {
         name: Workload(name, "", (Option("size", 1, size), Option("seed", 1, seed)))
@@ -154,7 +150,7 @@ def test_help_says_what_an_option_means_to_each_workload(monkeypatch: pytest.Mon
     assert (size, seed) == ("a, b: rows; c: images.", "A seed (a, b, c).")
 
 
-def test_a_name_that_two_workloads_share_takes_the_words_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_two_workloads_share_takes_the_words_of_both(monkeypatch):
     def workload(name: str, *words: str) -> Workload:
         return Workload(name, "", (Option("kind", words[0], "", words),))
 
@@ -167,7 +163,7 @@ def test_a_name_that_two_workloads_share_takes_the_words_of_both(monkeypatch: py
         CaptureOptions("b", {"kind": "x"}).check()
 
 
-def test_the_api_imports_nothing_heavy() -> None:
+def test_the_api_imports_nothing_heavy():
     code = "import sys, tracetui.capture, tracetui.cli.capture; print(*sys.modules)"
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -175,7 +171,7 @@ def test_the_api_imports_nothing_heavy() -> None:
     assert not {"torch", "numpy", "textual", "rich"} & set(modules)
 
 
-def test_help_names_every_option_of_every_workload() -> None:
+def test_help_names_every_option_of_every_workload():
     text = subprocess.run(
         [sys.executable, "-m", "tracetui", "capture", "--help"], capture_output=True, text=True, check=True
     ).stdout
@@ -185,7 +181,7 @@ def test_help_names_every_option_of_every_workload() -> None:
             assert param.flag in text
 
 
-def test_the_rank_of_a_launcher_is_in_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rank_of_a_launcher_is_in_the_name(monkeypatch):
     options = CaptureOptions("train.py")
     monkeypatch.setenv("RANK", "3")
     for world, stem in (("1", "train"), ("", "train"), ("4", "train_rank3")):

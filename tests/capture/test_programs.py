@@ -103,7 +103,7 @@ finally: print("cleanup")
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_it_is_ended_with_its_cleanup_done(name: str, run: Callable[..., Any]) -> None:
+def test_it_is_ended_with_its_cleanup_done(name, run):
     end, printed = run(ENDS[name])
     assert steps_of(end) == THREE
     assert printed.count("cleanup") == 1
@@ -120,15 +120,13 @@ def test_it_is_ended_with_its_cleanup_done(name: str, run: Callable[..., Any]) -
         ("raise ValueError('late')", 1),
     ],
 )
-def test_what_follows_the_recording_loses_nothing(
-    last: str, status: int | None, run: Callable[..., Any]
-) -> None:
+def test_what_follows_the_recording_loses_nothing(last, status, run):
     end, _ = run(f"for i in range(20): one()\n{last}\n", run_to_end=True)
     assert steps_of(end) == THREE
     assert end.result.info.get("exit_status") == status
 
 
-def test_a_forked_child_stays_untouched(run: Callable[..., Any]) -> None:
+def test_a_forked_child_stays_untouched(run):
     text = """
 import os
 for i in range(4): one()
@@ -147,7 +145,7 @@ print("waited", os.waitpid(child, 0)[1])
     assert "waited 0" in printed
 
 
-def test_a_thread_per_epoch_is_recorded(run: Callable[..., Any]) -> None:
+def test_a_thread_per_epoch_is_recorded(run):
     text = """
 import threading
 for epoch in range(6):
@@ -159,7 +157,7 @@ print("end")
     assert "end" in printed
 
 
-def test_threads_need_a_profiler_of_all_threads(run: Callable[..., Any]) -> None:
+def test_threads_need_a_profiler_of_all_threads(run):
     text = "import threading\nt = threading.Thread(target=lambda: [one() for _ in range(20)])\n"
     text += "t.start(); t.join()"
     end, _ = run(text, profile_memory=True)
@@ -203,7 +201,7 @@ def test_threads_need_a_profiler_of_all_threads(run: Callable[..., Any]) -> None
         ),
     ],
 )
-def test_what_counts_as_a_step(loop: str, counted: list[str], each: int, run: Callable[..., Any]) -> None:
+def test_what_counts_as_a_step(loop, counted, each, run):
     """`each`: optimizers' steps within one of the program."""
     end, _ = run(loop)
     steps = steps_of(end)
@@ -220,7 +218,7 @@ def test_what_counts_as_a_step(loop: str, counted: list[str], each: int, run: Ca
         assert len(inside) == each
 
 
-def test_a_step_that_ends_in_a_backward_pass(run: Callable[..., Any]) -> None:
+def test_a_step_that_ends_in_a_backward_pass(run):
     text = """
 import warnings; warnings.simplefilter("error")
 each = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
@@ -235,14 +233,14 @@ finally: print("cleanup")
     assert not any("Warning" in line or "Traceback" in line for line in printed), printed
 
 
-def test_a_warning_of_the_program_comes_as_often_as_without_us(run: Callable[..., Any]) -> None:
+def test_a_warning_of_the_program_comes_as_often_as_without_us(run):
     text = "import warnings\nfor i in range(12): warnings.warn('the program says'); one()"
     end, printed = run(text, run_to_end=True)
     assert steps_of(end) == THREE
     assert sum("UserWarning: the program says" in line for line in printed) == 1
 
 
-def test_frames_are_recorded_of_the_steps_only(run: Callable[..., Any]) -> None:
+def test_frames_are_recorded_of_the_steps_only(run):
     """What comes before the first step is thrown away, and frames of an import can take gigabytes."""
     end, _ = run("for i in range(12): one()", with_stack=True)
     assert steps_of(end) == THREE
@@ -253,7 +251,7 @@ def test_frames_are_recorded_of_the_steps_only(run: Callable[..., Any]) -> None:
     assert end.result.notes[-1].text.endswith("; it has no Python frames (--duration records them)")
 
 
-def test_a_compiled_step_is_not_seen(run: Callable[..., Any]) -> None:
+def test_a_compiled_step_is_not_seen(run):
     text = "optimizer.step = torch.compile(optimizer.step, backend='eager')\nfor i in range(12): one()"
     end, _ = run(text)
     assert steps_of(end) == ["ProfilerStep#0"]
@@ -262,7 +260,7 @@ def test_a_compiled_step_is_not_seen(run: Callable[..., Any]) -> None:
     assert steps_of(end) == THREE
 
 
-def test_a_step_by_an_annotation(run: Callable[..., Any]) -> None:
+def test_a_step_by_an_annotation(run):
     text = """
 for i in range(12):
     with torch.profiler.record_function("batch"): model(torch.ones(8))
@@ -275,7 +273,7 @@ for i in range(12):
     assert "no annotation 'other' was seen (but batch)" in end.result.notes[-1].text
 
 
-def test_a_time_instead_of_steps(run: Callable[..., Any]) -> None:
+def test_a_time_instead_of_steps(run):
     text = """
 import threading
 def serve():
@@ -293,7 +291,7 @@ except KeyboardInterrupt: print("stopped")
     assert 0.05e6 < max(calls) - min(calls) < 5e6
 
 
-def test_a_time_in_which_nothing_ran_is_told_at_once(run: Callable[..., Any]) -> None:
+def test_a_time_in_which_nothing_ran_is_told_at_once(run):
     text = """
 import threading
 try:
@@ -322,7 +320,7 @@ class Kineto(torch.profiler._KinetoProfile):
 
 
 @pytest.mark.parametrize("which", OWN)
-def test_a_profiler_of_its_own_is_left_alone(which: str, run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_profiler_of_its_own_is_left_alone(which, run, tmp_path):
     text = f"""
 {KINETO}
 torch.profiler.schedule(wait=0, warmup=0, active=2)
@@ -344,7 +342,7 @@ print("rows", sum(row.count for row in prof.key_averages() if row.key == "aten::
     assert json.loads((tmp_path / "own.json").read_text()) == {"traceEvents": []}
 
 
-def test_a_module_and_its_arguments(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_and_its_arguments(tmp_path, options, monkeypatch):
     folder = tmp_path / "package"
     folder.mkdir()
     (folder / "__init__.py").touch()
@@ -363,7 +361,7 @@ def test_a_module_and_its_arguments(tmp_path: Path, options: Make, monkeypatch: 
     assert " -- --lr -1 'x y'" in end.result.info["command"]  # type: ignore[union-attr]
 
 
-def test_an_async_function(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_async_function(tmp_path, options, monkeypatch):
     """All its calls run in one event loop."""
     (tmp_path / "served.py").write_text(
         f"{TRAINS}\nimport asyncio\nlock = None\n"
@@ -375,7 +373,7 @@ def test_an_async_function(tmp_path: Path, options: Make, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a program cannot take another one's place")
-def test_a_program_that_starts_itself_anew_is_recorded(tmp_path: Path) -> None:
+def test_a_program_that_starts_itself_anew_is_recorded(tmp_path):
     (tmp_path / "anew.py").write_text(
         "import os, sys\nif 'ANEW' not in os.environ:\n    os.environ['ANEW'] = '1'\n"
         f"    os.execv(sys.executable, [sys.executable, *sys.argv])\n{TRAINS}\n"
@@ -390,7 +388,7 @@ def test_a_program_that_starts_itself_anew_is_recorded(tmp_path: Path) -> None:
     assert sum(e["name"].startswith("ProfilerStep#") for e in events_of(trace)) == 3
 
 
-def test_its_threads_are_its_own(run: Callable[..., tuple[Any, list[str]]]) -> None:
+def test_its_threads_are_its_own(run):
     """It may join all that there are, or wait for their end."""
     _, lines = run(
         "import threading\n"
@@ -403,9 +401,7 @@ def test_its_threads_are_its_own(run: Callable[..., tuple[Any, list[str]]]) -> N
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 @pytest.mark.parametrize("run_to_end", [True, False])
-def test_its_timer_does_not_run_while_it_waits_for_us(
-    run: Callable[..., tuple[Any, list[str]]], run_to_end: bool
-) -> None:
+def test_its_timer_does_not_run_while_it_waits_for_us(run, run_to_end):
     """A limit to the time of a step is none to that of writing a recording, or to cleaning up."""
     end, lines = run(
         "import signal, sys, time\n"
@@ -429,7 +425,7 @@ def test_its_timer_does_not_run_while_it_waits_for_us(
     assert lines == ["clean"]
 
 
-def test_a_time_without_operators(run: Callable[..., tuple[Any, list[str]]]) -> None:
+def test_a_time_without_operators(run):
     """The program is ended, too, and it is said why nothing was recorded."""
     end, lines = run("import time\none()\ntime.sleep(60)\nprint('still here')\n", after=1.0, duration=0.01)
     assert isinstance(end, Failed)
@@ -439,7 +435,7 @@ def test_a_time_without_operators(run: Callable[..., tuple[Any, list[str]]]) -> 
     assert "the script ended before --after 60s" in end.message
 
 
-def test_takes_its_end_for_an_error(run: Callable[..., tuple[Any, list[str]]]) -> None:
+def test_takes_its_end_for_an_error(run):
     """As unittest does. The user hears that it did so because it was stopped."""
     end, _ = run("try:\n    for i in range(9): one()\nexcept SystemExit: raise SystemExit(True) from None\n")
     assert steps_of(end) == THREE

@@ -81,12 +81,12 @@ def same_rows(trace: Path, truth: Path) -> None:
         assert 0 <= more <= (0 if key[1] else astray), key
 
 
-def test_every_workload_is_captured_here() -> None:
+def test_every_workload_is_captured_here():
     assert {target for target, _, _ in WAYS} == set(WORKLOADS), "give it a line in WAYS"
 
 
 @pytest.mark.parametrize(("target", "params", "names"), WAYS)
-def test_workload(target: str, params: dict[str, Any], names: set[str], options: Make) -> None:
+def test_workload(target, params, names, options):
     capture = start(options(target, params, averages_json=True))
     end = capture.wait()
     assert isinstance(end, Done), end
@@ -120,7 +120,7 @@ def rows_of(text: str) -> list[str]:
     return sorted(" ".join(line.split()) for line in text.splitlines() if line.strip())
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_the_commands(tmp_path):
     """`tracetui capture` prints the summary, and `tracetui table` what torch's own table says."""
     out = tmp_path / "traces"
     sizes = [word for name, value in SMALL["mlp"].items() for word in (f"--{name}", str(value))]
@@ -141,7 +141,7 @@ def tracetui(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(words, 0, out, err)
 
 
-def test_everything_recorded(options: Make, wrapped_python: Callable[[str], str]) -> None:
+def test_everything_recorded(options, wrapped_python):
     every = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True}
 
     def attempt(**how: Any) -> Done | Failed | Cancelled | None:
@@ -162,7 +162,7 @@ def test_everything_recorded(options: Make, wrapped_python: Callable[[str], str]
     assert [e["name"] for e in whole["traceEvents"] if "ProfilerStep" in e["name"]] == ["ProfilerStep#0"]
 
 
-def test_compiled(options: Make) -> None:
+def test_compiled(options):
     """The one test that needs a C++ compiler; where there is none the child says so."""
     capture = start(options("matmul_add", compile=True))
     end = capture.wait()
@@ -174,7 +174,7 @@ def test_compiled(options: Make) -> None:
     assert any(e["name"].startswith("Torch-Compiled Region") for e in events_of(end.result.trace))
 
 
-def test_an_earlier_capture_stays(options: Make) -> None:
+def test_an_earlier_capture_stays(options):
     first = start(options()).wait()
     second = start(options(averages_json=True)).wait()
     assert isinstance(first, Done)

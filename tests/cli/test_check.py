@@ -39,7 +39,7 @@ def damaged(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_sound_file() -> None:
+def test_a_sound_file():
     result = run(DATA / "mlp_eager.json.gz")
     assert result.exit_code == 0
     assert result.output == "243 events, 140 slices in 4 lanes\nnothing is wrong with this file\n"
@@ -64,13 +64,13 @@ def test_a_sound_file() -> None:
         ),
     ],
 )
-def test_work_that_was_not_recorded(name: str, lines: list[str]) -> None:
+def test_work_that_was_not_recorded(name, lines):
     result = run(DATA / f"{name}.json.gz")
     assert result.exit_code == 0
     assert result.output.splitlines()[1:] == lines
 
 
-def test_a_gpu_that_was_not_recorded(tmp_path: Path) -> None:
+def test_a_gpu_that_was_not_recorded(tmp_path):
     path = tmp_path / "t.json"
     calls = [
         {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1} for _ in range(3)
@@ -80,7 +80,7 @@ def test_a_gpu_that_was_not_recorded(tmp_path: Path) -> None:
     assert "missing          3  a launch without its device event (all launches)" in run(path).output
 
 
-def test_a_damaged_file(damaged: Path) -> None:
+def test_a_damaged_file(damaged):
     result = run(damaged)
     assert result.exit_code == 1
     lines = result.output.splitlines()
@@ -92,7 +92,7 @@ def test_a_damaged_file(damaged: Path) -> None:
     assert lines[1].endswith(f"first at byte {begin:,}")
 
 
-def test_only_mended(damaged: Path) -> None:
+def test_only_mended(damaged):
     damaged.write_bytes(damaged.read_bytes().replace(b'ker"nel', b"kernel"))
     result = run(damaged)
     assert result.exit_code == 0
@@ -100,7 +100,7 @@ def test_only_mended(damaged: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["clean.json.gz", "clean.json.zst", "clean.json", "damaged.json"])
-def test_repair_writes_what_others_can_read(damaged: Path, name: str) -> None:
+def test_repair_writes_what_others_can_read(damaged, name):
     before = load(damaged)
     events = [before.event(i) for i in range(len(before))]
     out = damaged.parent / name
@@ -121,13 +121,13 @@ def test_repair_writes_what_others_can_read(damaged: Path, name: str) -> None:
     assert sorted(p.name for p in damaged.parent.iterdir()) == sorted({"damaged.json", name})
 
 
-def test_repair_of_standard_input(damaged: Path, tmp_path: Path) -> None:
+def test_repair_of_standard_input(damaged, tmp_path):
     out = tmp_path / "clean.json.gz"
     assert run("-", "--repair", out, given=damaged.read_bytes()).exit_code == 1
     assert run(out).exit_code == 0
 
 
-def test_a_truncated_file(tmp_path: Path) -> None:
+def test_a_truncated_file(tmp_path):
     data = (DATA / "mlp_eager.json.gz").read_bytes()
     path = tmp_path / "cut.json.gz"
     path.write_bytes(data[: len(data) // 2])
@@ -137,7 +137,7 @@ def test_a_truncated_file(tmp_path: Path) -> None:
     assert len(load(tmp_path / "clean.json")) == len(load(path)) > 10
 
 
-def test_what_cannot_be_done(tmp_path: Path) -> None:
+def test_what_cannot_be_done(tmp_path):
     result = run(tmp_path / "missing.json")
     assert result.exit_code == 1
     assert "no such file" in result.output
@@ -147,7 +147,7 @@ def test_what_cannot_be_done(tmp_path: Path) -> None:
     assert run().exit_code == 2
 
 
-def test_events_of_another_format_are_not_written(tmp_path: Path) -> None:
+def test_events_of_another_format_are_not_written(tmp_path):
     class Other:
         """Reads events, but of no JSON."""
 
@@ -157,7 +157,7 @@ def test_events_of_another_format_are_not_written(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_a_copy_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_copy_that_cannot_be_written(tmp_path):
     trace_of(tmp_path, cpu("aten::mm", 10, 10))
     path = str(tmp_path / "t.json")
     result = CliRunner().invoke(main, ["check", path, "--repair", str(tmp_path / "nowhere" / "x.json.gz")])

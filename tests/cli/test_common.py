@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_bar_only_on_a_terminal_and_only_when_it_takes_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bar_only_on_a_terminal_and_only_when_it_takes_time(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(common.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
@@ -44,20 +44,20 @@ def test_bar_only_on_a_terminal_and_only_when_it_takes_time(monkeypatch: pytest.
     assert terminal.getvalue().endswith("\r")
 
 
-def test_no_bar_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_bar_in_a_pipe(monkeypatch):
     monkeypatch.setattr(sys, "stderr", pipe := io.StringIO())
     with common.progress_bar() as progress:
         assert progress is None
     assert pipe.getvalue() == ""
 
 
-def test_write_replaces_what_the_encoding_lacks() -> None:
+def test_write_replaces_what_the_encoding_lacks():
     raw = io.BytesIO()
     common.write(io.TextIOWrapper(raw, encoding="ascii"), "█ 5µs")
     assert raw.getvalue() == b"# 5us"
 
 
-def test_an_unreadable_file_exits_with_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_unreadable_file_exits_with_one_line(capsys, tmp_path):
     with pytest.raises(SystemExit) as stop:
         common.load_or_exit(str(tmp_path / "missing.json"))
     assert stop.value.code == 1
@@ -69,7 +69,7 @@ def test_an_unreadable_file_exits_with_one_line(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("command", ["summary", "table"])
-def test_ctrl_c_while_loading_is_130(command: str) -> None:
+def test_ctrl_c_while_loading_is_130(command):
     """Standard input stays open: the command waits for the rest of the trace."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tracetui", command, "-"],
@@ -87,7 +87,7 @@ def test_ctrl_c_while_loading_is_130(command: str) -> None:
     assert b"Traceback" not in err
 
 
-def test_strict_warnings_are_for_the_program_that_is_captured(tmp_path: Path) -> None:
+def test_strict_warnings_are_for_the_program_that_is_captured(tmp_path):
     """A file of ours that stays open to the end is no matter for the user."""
     trace = tmp_path / "trace.json"
     trace.write_bytes(gzip.decompress((DATA / "llama_train.json.gz").read_bytes()))

@@ -50,7 +50,7 @@ def raw(path: str, cat: str) -> list[dict[str, Any]]:
 # The contract
 
 
-def test_the_fields_of_json() -> None:
+def test_the_fields_of_json():
     found = as_json(EAGER, COMPILED)
     assert list(found) == [
         "answer", "same_program", "per_step", "a", "b", "notes", "step_ns", "device_ns", "busy_share",
@@ -83,7 +83,7 @@ def test_the_fields_of_json() -> None:
     assert found["limits"] == []
 
 
-def test_counts_are_those_of_the_file() -> None:
+def test_counts_are_those_of_the_file():
     """The numbers per step, from the raw events: each side has three equal steps."""
     found = as_json(EAGER, COMPILED)
     for side, path in (("a", EAGER), ("b", COMPILED)):
@@ -94,7 +94,7 @@ def test_counts_are_those_of_the_file() -> None:
         assert low <= time <= high
 
 
-def test_what_became_of_two_kernels() -> None:
+def test_what_became_of_two_kernels():
     found = as_json(EAGER, COMPILED)
     fused = next(one for one in found["explanations"] if one["kind"] == "fused")
     assert any("GeluCUDAKernelImpl" in name for name in fused["names_a"])
@@ -110,7 +110,7 @@ def test_what_became_of_two_kernels() -> None:
     assert fused["change_ns"] == pytest.approx(1000 * (median(steps[1]) - median(steps[0])), abs=1)
 
 
-def test_averages_are_of_both() -> None:
+def test_averages_are_of_both():
     rows = {(row["name"], row["device"]): row for row in as_json(EAGER, COMPILED)["averages"]}
     table = {
         (r["name"], r["device"]): r
@@ -127,7 +127,7 @@ def test_averages_are_of_both() -> None:
     assert new["self_device_change_us"] == pytest.approx(new["self_device_b_us"])
 
 
-def test_a_trace_with_itself() -> None:
+def test_a_trace_with_itself():
     result = run(TRAIN, TRAIN)
     assert result.stdout.startswith("No difference: the same work, in the same time.\n")
     assert "What explains" not in result.stdout
@@ -135,7 +135,7 @@ def test_a_trace_with_itself() -> None:
     assert result.exit_code == 0
 
 
-def test_the_answer_comes_first_then_what_explains_it_then_the_numbers() -> None:
+def test_the_answer_comes_first_then_what_explains_it_then_the_numbers():
     out = run(EAGER, COMPILED).stdout
     assert out.startswith("A step takes 253 µs instead of 241 µs (+5.1%)")
     places = [
@@ -146,14 +146,14 @@ def test_the_answer_comes_first_then_what_explains_it_then_the_numbers() -> None
     assert "within noise" not in next(line for line in out.splitlines() if line.startswith("  GPU work"))
 
 
-def test_markdown_has_the_same() -> None:
+def test_markdown_has_the_same():
     out = run(EAGER, COMPILED, "--markdown", "--averages", "2").stdout
     assert out.startswith("**A step takes")
     assert "| launches | 7 | 6 | -1 | 0.86 |" in out
     assert out.count("`triton_poi_fused__unsafe_view_gelu_mul_0`") == 1
 
 
-def test_names_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_names_are_told_apart_by_their_folders(tmp_path):
     for folder in ("old", "new"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "t.json.gz").write_bytes(Path(EAGER).read_bytes())
@@ -161,7 +161,7 @@ def test_names_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     assert (found["a"]["name"], found["b"]["name"]) == ("old/t.json.gz", "new/t.json.gz")
 
 
-def test_standard_input_is_one_of_the_two() -> None:
+def test_standard_input_is_one_of_the_two():
     data = Path(EAGER).read_bytes()
     assert "standard input" in run("-", COMPILED, input=data).stdout
     assert run(EAGER, "-", input=data).stdout.startswith("No difference")
@@ -170,7 +170,7 @@ def test_standard_input_is_one_of_the_two() -> None:
     assert "only one of the two" in result.stderr
 
 
-def test_recordings_of_other_kinds(tmp_path: Path) -> None:
+def test_recordings_of_other_kinds(tmp_path):
     """zstd; and recordings without steps, without events: said, not guessed."""
     path = tmp_path / "t.json.zst"
     with path.open("wb") as file, zstd.writer(file) as packed:
@@ -189,7 +189,7 @@ def test_recordings_of_other_kinds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "pair", [(EAGER, COMPILED), (TRAIN, EAGER), (str(PAIRS / "decode_eager.json.gz"), TRAIN)]
 )
-def test_lines_fit_the_terminal(pair: tuple[str, str], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_fit_the_terminal(pair, width, monkeypatch):
     from rich.cells import cell_len
 
     monkeypatch.setattr(terminal, "terminal_width", lambda: width)
@@ -202,7 +202,7 @@ def test_lines_fit_the_terminal(pair: tuple[str, str], width: int, monkeypatch: 
 # Steps of one trace
 
 
-def test_a_step_and_the_others() -> None:
+def test_a_step_and_the_others():
     found = as_json(EAGER, "--step", "4")
     assert found["a"]["steps"] == [2, 3]
     assert found["b"]["steps"] == [4]
@@ -233,7 +233,7 @@ def test_a_step_and_the_others() -> None:
         ((EAGER, "--baseline", "../x y", "--json", "--markdown"), "either --json or --markdown"),
     ],
 )
-def test_wrong_usage_is_said(args: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_is_said(args, said):
     result = run(*args)
     assert result.exit_code == 2
     assert said in result.stderr
@@ -241,7 +241,7 @@ def test_wrong_usage_is_said(args: tuple[str, ...], said: str) -> None:
 
 
 @pytest.mark.parametrize("second", ["xyz.zst", "mlp_egaer.json.gz"])
-def test_a_missing_file_is_one_line(second: str) -> None:
+def test_a_missing_file_is_one_line(second):
     result = run(EAGER, str(SAMPLES / second))
     assert result.exit_code == 1
     assert len(result.stderr.splitlines()) == 1
@@ -270,7 +270,7 @@ def test_a_missing_file_is_one_line(second: str) -> None:
         ("launches=0%", ("launches", 0.0, True)),
     ],
 )
-def test_limits_as_they_are_typed(text: str, limit: tuple[str, float, bool]) -> None:
+def test_limits_as_they_are_typed(text, limit):
     found = parse_limit(text)
     assert (found.name, found.most, found.relative) == pytest.approx(limit)
 
@@ -297,18 +297,18 @@ def test_limits_as_they_are_typed(text: str, limit: tuple[str, float, bool]) -> 
         ("step=" + "9" * 100 + "%", "expected METRIC=LIMIT"),
     ],
 )
-def test_bad_limits_are_said(text: str, said: str) -> None:
+def test_bad_limits_are_said(text, said):
     result = run(EAGER, COMPILED, "--fail-over", text)
     assert result.exit_code == 2
     assert said in result.stderr
 
 
-def test_help_names_the_metrics() -> None:
+def test_help_names_the_metrics():
     assert ", ".join(METRICS) == GATES
     assert " ".join(GATES.split()) in " ".join(run("--help").stdout.split())
 
 
-def test_a_limit_that_holds_and_one_that_does_not() -> None:
+def test_a_limit_that_holds_and_one_that_does_not():
     result = run(
         COMPILED, EAGER, "--fail-over", "launches=0", "--fail-over", "device=2%", "--fail-over", "kernels=1"
     )
@@ -324,7 +324,7 @@ def test_a_limit_that_holds_and_one_that_does_not() -> None:
     assert run(EAGER, COMPILED, "--fail-over", "launches=0", "--fail-over", "device=0").exit_code == 0
 
 
-def test_noise_is_not_over_a_limit_unless_strict() -> None:
+def test_noise_is_not_over_a_limit_unless_strict():
     args = (EAGER, COMPILED, "--fail-over", "step=2%")
     result = run(*args)
     assert result.exit_code == 0
@@ -336,7 +336,7 @@ def test_noise_is_not_over_a_limit_unless_strict() -> None:
     assert strict.stderr == "tracetui: step +5.1%, over its limit of +2%: 253 µs instead of 241 µs\n"
 
 
-def test_what_the_machine_explains_is_taken_out_of_wall_times() -> None:
+def test_what_the_machine_explains_is_taken_out_of_wall_times():
     """The machine was slower by two thirds in the second; the change is one copy and a wait."""
     base = needed(COLLECTION / "pairs" / "train_base.json.gz")
     item = str(PAIRS / "train_item.json.gz")
@@ -354,7 +354,7 @@ def test_what_the_machine_explains_is_taken_out_of_wall_times() -> None:
     assert [one["wall_time"] for one in (step, ops)] == [True, True]
 
 
-def test_what_is_not_known_is_over_its_limit(tmp_path: Path) -> None:
+def test_what_is_not_known_is_over_its_limit(tmp_path):
     from tracetui.compare.model import Metric
     from tracetui.views.limits import Limit, Outcome, failure
 
@@ -366,7 +366,7 @@ def test_what_is_not_known_is_over_its_limit(tmp_path: Path) -> None:
 # Baselines
 
 
-def test_a_baseline_is_kept_and_compared_with(state: Path, tmp_path: Path) -> None:
+def test_a_baseline_is_kept_and_compared_with(state, tmp_path):
     assert run("--list").stdout.startswith("no baselines in ")
     kept = run(EAGER, "--baseline", "main", "--save")
     assert kept.exit_code == 0, kept.stderr
@@ -390,9 +390,7 @@ def test_a_baseline_is_kept_and_compared_with(state: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("size", "kept"), [(LARGEST_META, True), (LARGEST_META + 1, False)])
-def test_what_a_capture_says_of_itself_is_kept_unless_it_is_huge(
-    state: Path, tmp_path: Path, size: int, kept: bool
-) -> None:
+def test_what_a_capture_says_of_itself_is_kept_unless_it_is_huge(state, tmp_path, size, kept):
     trace = tmp_path / "t.json.gz"
     trace.write_bytes(Path(EAGER).read_bytes())
     meta_file(trace).write_text("{}" + " " * (size - 2))
@@ -401,14 +399,14 @@ def test_what_a_capture_says_of_itself_is_kept_unless_it_is_huge(
     assert any(name.endswith(".meta.json") for name in files) is kept
 
 
-def test_a_baseline_takes_the_place_of_the_one_before(state: Path) -> None:
+def test_a_baseline_takes_the_place_of_the_one_before(state):
     for path in (EAGER, COMPILED):
         assert run(path, "--baseline", "main", "--save").exit_code == 0
     assert len(os.listdir(state / "baselines" / "main")) == 3
     assert run(COMPILED, "--baseline", "main").stdout.startswith("No difference")
 
 
-def test_a_folder_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_ones_own(tmp_path, monkeypatch):
     """With other files in it, which stay."""
     monkeypatch.chdir(tmp_path)
     Path("base").mkdir()
@@ -420,7 +418,7 @@ def test_a_folder_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not Path(os.environ["TRACETUI_STATE"]).exists()
 
 
-def test_a_folder_with_a_single_capture_is_one(tmp_path: Path) -> None:
+def test_a_folder_with_a_single_capture_is_one(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / "t.json.gz").write_bytes(Path(EAGER).read_bytes())
     (tmp_path / "one" / "t.meta.json").write_text("{}")
@@ -446,9 +444,7 @@ def test_a_folder_with_a_single_capture_is_one(tmp_path: Path) -> None:
         (EAGER, 1, "no baseline"),
     ],
 )
-def test_names_of_baselines(
-    name: str, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_of_baselines(name, code, said, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     assert run(EAGER, "--baseline", "main", "--save").exit_code == 0
@@ -459,7 +455,7 @@ def test_names_of_baselines(
     assert result.stdout == ""
 
 
-def test_a_broken_trace_is_not_kept(state: Path, tmp_path: Path) -> None:
+def test_a_broken_trace_is_not_kept(state, tmp_path):
     path = tmp_path / "t.json"
     path.write_text("no trace")
     result = run(str(path), "--baseline", "main", "--save")
@@ -469,21 +465,21 @@ def test_a_broken_trace_is_not_kept(state: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="the owner may write anywhere")
-def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to(tmp_path):
     (tmp_path / "locked").mkdir(mode=0o500)
     result = run(EAGER, "--baseline", str(tmp_path / "locked" / "base"), "--save")
     assert result.exit_code == 1
     assert "permission denied" in result.stderr
 
 
-def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+def test_a_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").touch()
     result = run(EAGER, "--baseline", str(tmp_path / "file"), "--save")
     assert result.exit_code == 1
     assert "file exists" in result.stderr
 
 
-def test_tab_completes_the_names_of_baselines() -> None:
+def test_tab_completes_the_names_of_baselines():
     from click.shell_completion import ShellComplete
 
     def completed(typed: str) -> list[str]:
@@ -501,13 +497,13 @@ def test_tab_completes_the_names_of_baselines() -> None:
 
 
 @pytest.mark.parametrize("words", [("open", EAGER, COMPILED), (EAGER, COMPILED)])
-def test_open_prints_the_comparison_without_a_terminal(words: tuple[str, ...]) -> None:
+def test_open_prints_the_comparison_without_a_terminal(words):
     result = CliRunner().invoke(main, list(words))
     assert result.exit_code == 0
     assert result.stdout == run(EAGER, COMPILED).stdout
 
 
-def test_open_takes_no_folder_with_another_trace(tmp_path: Path) -> None:
+def test_open_takes_no_folder_with_another_trace(tmp_path):
     for words in ((EAGER, str(tmp_path)), (str(tmp_path), EAGER)):
         result = CliRunner().invoke(main, ["open", *words])
         assert result.exit_code == 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -49,9 +48,7 @@ def completed(*words: str) -> list[str]:
         (["completion", ""], ["bash", "zsh", "fish"]),
     ],
 )
-def test_a_word_is_completed(
-    words: list[str], found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_word_is_completed(words, found, tmp_path, monkeypatch):
     (tmp_path / "traces").mkdir()
     for name in ("tt.json.gz", "tt.meta.json", "t one.json", "text.txt"):
         (tmp_path / name).touch()
@@ -60,14 +57,14 @@ def test_a_word_is_completed(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_is_for_tracetui_whatever_started_it(shell: str) -> None:
+def test_the_script_is_for_tracetui_whatever_started_it(shell):
     result = CliRunner().invoke(main, ["completion", shell])
     assert result.exit_code == 0
     assert f"_TRACETUI_COMPLETE={shell}_complete" in result.stdout
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_bash_completes(tmp_path: Path) -> None:
+def test_bash_completes(tmp_path):
     program = tmp_path / "tracetui"
     program.write_text(f"#!{sys.executable}\nfrom tracetui.cli import main\nmain()\n")
     program.chmod(0o755)
@@ -82,7 +79,7 @@ def test_bash_completes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", ["tracetui t", "tracetui demo att", "tracetui capture m", "tracetui open x"]
 )
-def test_tab_imports_nothing_heavy(words: str) -> None:
+def test_tab_imports_nothing_heavy(words):
     code = (
         "import atexit, sys\n"
         "heavy = {'numpy', 'textual', 'rich', 'torch', 'msgspec', 'asyncio'}\n"

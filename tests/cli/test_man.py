@@ -22,7 +22,7 @@ def man() -> ModuleType:
     return module_at(DOCS / "man.py")
 
 
-def test_every_command_and_option_is_in_it(man: ModuleType) -> None:
+def test_every_command_and_option_is_in_it(man):
     """Other versions of click write some of the help differently, so the file is compared by its words."""
     for page in ((DOCS / "tracetui.1").read_text(encoding="utf-8"), man.page()):
         for name in COMMANDS:
@@ -35,7 +35,7 @@ def test_every_command_and_option_is_in_it(man: ModuleType) -> None:
                 assert man.plain(line.strip("\b ")) in page, "run: python docs/man.py"
 
 
-def test_every_command_is_in_its_lists() -> None:
+def test_every_command_is_in_its_lists():
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     both = (DOCS.parent / "benchmarks" / "same_json.py").read_text(encoding="utf-8")
     for name in set(COMMANDS) - {"open"}:
@@ -45,12 +45,12 @@ def test_every_command_is_in_its_lists() -> None:
         assert f'["{name}"' in both, "it needs a line in COMMANDS of benchmarks/same_json.py"
 
 
-def test_nothing_in_it_is_taken_for_a_request(man: ModuleType) -> None:
+def test_nothing_in_it_is_taken_for_a_request(man):
     assert man.plain(".json\n'a'\na\\b -x") == "\\&.json\n\\&'a'\na\\eb \\-x"
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff")
-def test_roff_reads_it_without_a_warning() -> None:
+def test_roff_reads_it_without_a_warning():
     words = ["groff", "-man", "-Tutf8", "-ww", str(DOCS / "tracetui.1")]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     assert ran.stderr == ""

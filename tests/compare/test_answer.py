@@ -46,7 +46,7 @@ def test_what_the_program_does_otherwise_is_no_noise():
         (-2_010_000, "-2.01 ms is the machine, and the rest is within noise"),  # the program made up for it
     ],
 )
-def test_the_part_of_the_machine_in_a_change_that_is_no_more_than_steps_vary(slower: int, said: str):
+def test_the_part_of_the_machine_in_a_change_that_is_no_more_than_steps_vary(slower, said):
     step = Metric(10e6, 9e6, True, machine=slower)
     answer = told(*[Explanation("machine", "Other.", slower, "cpu")] * bool(slower), step=step)
     assert answer == f"A step takes 9.00 ms instead of 10.0 ms (-10%): {said}."
@@ -120,14 +120,14 @@ def test_a_change_of_which_half_is_known_is_no_noise():
         (500_000, " The GPU's work took 500 µs instead of 1.00 ms (-50%)."),
     ],
 )
-def test_the_work_of_the_device_is_told_where_it_changes(work: int, said: str):
+def test_the_work_of_the_device_is_told_where_it_changes(work, said):
     step = Metric(10e6, 10e6, True)
     facts: Any = SimpleNamespace(metrics={"step_ns": step, "device_ns": Metric(1e6, work, False)})
     assert _device(facts) == said
 
 
 @pytest.mark.parametrize(("after", "told"), [(10e6, True), (1e9, False)])
-def test_data_loading_is_told_where_it_is_a_part_of_the_longer_step(after: float, told: bool):
+def test_data_loading_is_told_where_it_is_a_part_of_the_longer_step(after, told):
     sides = [
         SimpleNamespace(loading=[ns], talking=[0], times=[step], work_time=[0], calls_only=False)
         for ns, step in ((0, 10e6), (2_000_000, after))

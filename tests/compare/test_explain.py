@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,7 +72,7 @@ def loading_steps(load: float, calls: int) -> list[Event]:
     return found
 
 
-def test_loading_and_what_it_calls_are_one_difference(tmp_path: Path):
+def test_loading_and_what_it_calls_are_one_difference(tmp_path):
     found = comparison(tmp_path, loading_steps(1_500, 40), loading_steps(200, 2))
     (one,) = [e for e in found.explanations if e.kind in ("loading", "calls")]
     assert one.kind == "loading"
@@ -85,7 +84,7 @@ def test_loading_and_what_it_calls_are_one_difference(tmp_path: Path):
     assert not found.answer.startswith("The same")
 
 
-def test_calls_of_loading_that_takes_as_long_are_told_as_calls(tmp_path: Path):
+def test_calls_of_loading_that_takes_as_long_are_told_as_calls(tmp_path):
     found = comparison(tmp_path, loading_steps(1_500, 40), loading_steps(1_500, 20))
     (one,) = [e for e in found.explanations if e.kind in ("loading", "calls")]
     assert one.kind == "calls"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tests.compare.conftest import compared, comparison
@@ -369,7 +368,7 @@ def test_what_one_side_did_not_record(tmp_path, without, note, missing):
     ("key", "what"),
     [("record_shapes", "shapes"), ("with_stack", "Python stacks"), ("profile_memory", "memory")],
 )
-def test_what_was_recorded_besides(tmp_path: Path, key: str, what: str):
+def test_what_was_recorded_besides(tmp_path, key, what):
     events = recording(*[OPS] * 3)
     for name, more in (("a", {key: 1}), ("b", {key: 0}), ("c", {key: 1})):
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events, **more}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -266,7 +265,7 @@ def test_ops_of_other_sizes(tmp_path, a, b, sizes):
     assert said(comparison(tmp_path, *sides)) == [("sizes", "cpu", 10_000, 0, text)]
 
 
-def test_what_holds_a_side_back(tmp_path: Path) -> None:
+def test_what_holds_a_side_back(tmp_path):
     """Of all its steps, and of one alone: here the second has a busy device. Of some nothing is said."""
     events: list[Event] = []
     for n, busy in enumerate((10, 90, 10, 10)):
@@ -278,7 +277,7 @@ def test_what_holds_a_side_back(tmp_path: Path) -> None:
     assert side_of(results, [0, 1]).verdict is None
 
 
-def test_forward_ops_in_the_backward_pass_of_one_side(tmp_path: Path) -> None:
+def test_forward_ops_in_the_backward_pass_of_one_side(tmp_path):
     """As activation checkpointing runs them; it is said of the side that does it, and not where both do."""
 
     def events(node: str) -> list[Event]:

@@ -13,7 +13,7 @@ from tracetui.core.patterns import _Pattern, pattern
 from tracetui.formats.chrome_json import recover_text, repair_event
 
 
-def test_it_is_compiled_on_first_use() -> None:
+def test_it_is_compiled_on_first_use():
     late, wrong = pattern(r"(a+)(b)?", re.IGNORECASE), pattern("(")
     assert late.match("xAAb", 1).groups() == ("AA", "b")
     assert late.sub("-", "aabAc") == "--c"
@@ -23,7 +23,7 @@ def test_it_is_compiled_on_first_use() -> None:
         wrong.search("x")
 
 
-def test_all_can_be_compiled() -> None:
+def test_all_can_be_compiled():
     folder = tracetui.analysis.names
     modules = [
         importlib.import_module(f"{folder.__name__}.{module.name}")

@@ -30,13 +30,13 @@ def squares(low: int) -> list[int]:
 
 
 @pytest.mark.usefixtures("cores")
-def test_tasks_may_have_tasks() -> None:
+def test_tasks_may_have_tasks():
     expected = [[n**2 for n in range(low, low + 20)] for low in range(30)]
     assert together([partial(squares, low) for low in range(30)]) == expected
 
 
 @pytest.mark.usefixtures("cores")
-def test_an_error_of_a_task_comes_out() -> None:
+def test_an_error_of_a_task_comes_out():
     with pytest.raises(ZeroDivisionError):
         together([partial(divmod, 1, n % 7) for n in range(50)])
     assert squares(3)[0] == 9
@@ -44,7 +44,7 @@ def test_an_error_of_a_task_comes_out() -> None:
 
 @pytest.mark.usefixtures("cores")
 @pytest.mark.parametrize("count", [0, 1, 10, 11, 95])
-def test_blocks_cover_all_of_it_once(count: int) -> None:
+def test_blocks_cover_all_of_it_once(count):
     seen = np.zeros(count, dtype=np.int64)
 
     def work(some: slice) -> None:
@@ -55,7 +55,7 @@ def test_blocks_cover_all_of_it_once(count: int) -> None:
     assert seen.tolist() == [1] * count
 
 
-def test_each_task_waits_for_its_turn(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_task_waits_for_its_turn(cores, monkeypatch):
     turns: list[int] = []
     monkeypatch.setattr(machine, "give_way", lambda: turns.append(threading.get_ident()))
     other = threading.Thread(target=squares, args=(0,))
@@ -66,7 +66,7 @@ def test_each_task_waits_for_its_turn(cores: int, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("cores")
-def test_for_the_main_thread_which_answers_keys_no_task_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_for_the_main_thread_which_answers_keys_no_task_waits(monkeypatch):
     waited: list[None] = []
     monkeypatch.setattr(machine, "give_way", lambda: waited.append(None))
     assert squares(3) == [n**2 for n in range(3, 23)]
@@ -104,7 +104,7 @@ library.fclose(file)
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
 @pytest.mark.parametrize("wanted", [None, "1"])
-def test_numpy_is_imported_without_threads_of_its_own(wanted: str | None) -> None:
+def test_numpy_is_imported_without_threads_of_its_own(wanted):
     """What the environment says about them stays as it is."""
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     if wanted is not None:
@@ -114,7 +114,7 @@ def test_numpy_is_imported_without_threads_of_its_own(wanted: str | None) -> Non
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="only of glibc")
-def test_threads_share_one_arena(tmp_path: Path) -> None:
+def test_threads_share_one_arena(tmp_path):
     def arenas(how: str, **wanted: str) -> int:
         told = tmp_path / "malloc.xml"
         environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
@@ -127,7 +127,7 @@ def test_threads_share_one_arena(tmp_path: Path) -> None:
     assert arenas("shared", MALLOC_ARENA_MAX="2") == 2  # as the user says
 
 
-def test_other_libraries_of_c_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_libraries_of_c_are_left_alone(monkeypatch):
     asked: list[str | None] = []
 
     def library(name: str | None) -> object:
@@ -159,7 +159,7 @@ MEGABYTE = 1 << 20
         ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "0"}, None),
     ],
 )
-def test_the_quota_of_a_control_group(files: dict[str, str], cores: float | None, tmp_path: Path) -> None:
+def test_the_quota_of_a_control_group(files, cores, tmp_path):
     (tmp_path / "cpu").mkdir()
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -167,7 +167,7 @@ def test_the_quota_of_a_control_group(files: dict[str, str], cores: float | None
 
 
 @pytest.mark.parametrize(("quota", "cores"), [(None, 6), (2.5, 3), (0.5, 1), (0.0, 1), (64.0, 6)])
-def test_the_cores_that_may_be_used(quota: float | None, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cores_that_may_be_used(quota, cores, monkeypatch):
     monkeypatch.setattr(machine, "_quota", lambda folder: quota)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6 if pid == 0 else 9)), raising=False)
     assert usable_cores() == cores
@@ -178,14 +178,14 @@ def test_the_cores_that_may_be_used(quota: float | None, cores: int, monkeypatch
     assert usable_cores() == 1
 
 
-def test_a_process_more_for_every_fifty_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_more_for_every_fifty_megabytes(monkeypatch):
     sizes = [0, 95 * MEGABYTE, 96 * MEGABYTE, 143 * MEGABYTE, 144 * MEGABYTE, 480 * MEGABYTE, 1 << 40]
     for cores, expected in ((64, [1, 1, 3, 3, 4, 11, 16]), (4, [1, 1, 3, 3, 4, 4, 4]), (1, [1] * 7)):
         monkeypatch.setattr(stretches, "usable_cores", lambda cores=cores: cores)
         assert [worth(size) for size in sizes] == expected
 
 
-def test_the_memory_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_that_may_be_used(monkeypatch):
     pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
     read = Path.read_text
@@ -222,7 +222,7 @@ def test_the_memory_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found() == 400_000
 
 
-def test_events_may_take_two_thirds_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_may_take_two_thirds_of_the_memory(monkeypatch):
     monkeypatch.setattr(machine, "memory", lambda: 3_500)
     assert memory_for_events() == 2_333
     assert not machine.is_short_of_memory(10)

@@ -24,7 +24,7 @@ def in_parts() -> object:
 
 
 @given(st.lists(st.tuples(st.integers(-99, 99), st.integers(0, 8)), max_size=20))
-def test_repeated(pairs: list[tuple[int, int]]) -> None:
+def test_repeated(pairs):
     values, counts = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     for kind in (np.int32, np.int64):
         found = repeated(values.astype(kind), counts)
@@ -33,19 +33,19 @@ def test_repeated(pairs: list[tuple[int, int]]) -> None:
 
 
 @given(INDEX)
-def test_counted(index: list[int]) -> None:
+def test_counted(index):
     values = np.array(index, dtype=np.int32)
     assert counted(values, 10).tolist() == np.bincount(values, minlength=10).tolist()
 
 
 @pytest.mark.parametrize("wrong", [-1, 10])
-def test_nothing_is_counted_elsewhere(wrong: int) -> None:
+def test_nothing_is_counted_elsewhere(wrong):
     with pytest.raises(IndexError):
         counted(np.array([1, 2, 3, wrong]), 10)
 
 
 @given(INDEX, st.data())
-def test_earliest(index: list[int], data: st.DataObject) -> None:
+def test_earliest(index, data):
     times = data.draw(st.lists(st.integers(-9, 9), min_size=len(index), max_size=len(index)))
     found = earliest(np.array(index, dtype=np.int32), np.array(times, dtype=np.int64), 10).tolist()
     none = np.iinfo(np.int64).max
@@ -55,13 +55,13 @@ def test_earliest(index: list[int], data: st.DataObject) -> None:
 
 
 @given(INDEX, INDEX)
-def test_unique(one: list[int], other: list[int]) -> None:
+def test_unique(one, other):
     a, b = (np.array(some, dtype=np.int64) for some in (one, other))
     assert unique(a).tolist() == np.unique(a).tolist()
     assert unique(a, b).tolist() == np.union1d(a, b).tolist()
 
 
-def test_columns_grow_with_what_is_added() -> None:
+def test_columns_grow_with_what_is_added():
     rng = random.Random(1)
     for share in (0.0, 0.01, 0.5, 1.0):
         columns, expected = Columns({"a": np.int64, "b": np.int8}), list[int]()

@@ -14,7 +14,7 @@ import pytest
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.intake import Chunk
 from tracetui.formats.source import open_source
-from tracetui.trace import Trace, load
+from tracetui.trace import load
 
 Event = dict[str, Any]
 
@@ -26,13 +26,13 @@ def path(tmp_path: Path, event: Callable[..., Event]) -> Path:
     return path
 
 
-def test_a_deleted_file_can_still_be_read(path: Path) -> None:
+def test_a_deleted_file_can_still_be_read(path):
     trace = load(path)
     path.unlink()
     assert trace.args(4321) == {"i": 4321}
 
 
-def test_a_replaced_file_is_not_confused_with_the_old_one(path: Path) -> None:
+def test_a_replaced_file_is_not_confused_with_the_old_one(path):
     trace = load(path)
     other = path.with_name("other")
     other.write_text("something else")
@@ -40,7 +40,7 @@ def test_a_replaced_file_is_not_confused_with_the_old_one(path: Path) -> None:
     assert trace.args(1) == {"i": 1}
 
 
-def test_an_overwritten_or_cut_file_gives_nothing(path: Path) -> None:
+def test_an_overwritten_or_cut_file_gives_nothing(path):
     trace = load(path)
     data = path.read_bytes()
     path.write_bytes(b"x" * 100)
@@ -50,7 +50,7 @@ def test_an_overwritten_or_cut_file_gives_nothing(path: Path) -> None:
     assert trace.args_of([1, 2, 3]) == [{}, {}, {}]
 
 
-def test_sources_that_do_not_exist(path: Path) -> None:
+def test_sources_that_do_not_exist(path):
     assert load(path).reader.read([-1, 1 << 60, (1 << 28) - 1]) == [{}, {}, {}]
 
 
@@ -66,7 +66,7 @@ def test_sources_that_do_not_exist(path: Path) -> None:
         (3, -1, False),
     ],
 )
-def test_kept_places_lie_within_the_file(path: Path, offset: int, length: int, fits: bool) -> None:
+def test_kept_places_lie_within_the_file(path, offset, length, fits):
     """Of ten bytes."""
     source = open_source(str(path))
     with source.file:
@@ -78,9 +78,7 @@ def test_kept_places_lie_within_the_file(path: Path, offset: int, length: int, f
                 FileReader.unpack(source, text, 10)
 
 
-def test_neighbours_come_from_memory(
-    path: Path, load_in: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neighbours_come_from_memory(path, load_in, monkeypatch):
     trace = load_in(path, 20_000)
     reads = []
     read = FileReader._read
@@ -93,7 +91,7 @@ def test_neighbours_come_from_memory(
     assert len(reads) <= len(set(reads)) + 3
 
 
-def test_from_several_threads(path: Path, load_in: Callable[..., Trace]) -> None:
+def test_from_several_threads(path, load_in):
     trace = load_in(path, 3_000)
     wrong: list[int] = []
 

@@ -108,9 +108,7 @@ FILES = {
 
 @pytest.mark.parametrize("around", ["plain", "gzip", "zstd", "standard input"])
 @pytest.mark.parametrize("what", FILES)
-def test_a_known_file_is_named(
-    what: str, around: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_file_is_named(what, around, tmp_path, monkeypatch):
     data = FILES[what] or database(tmp_path)
     path = tmp_path / "trace"
     path.write_bytes({"gzip": gzip.compress, "zstd": zstd.compress}.get(around, bytes)(data))
@@ -125,18 +123,18 @@ def test_a_known_file_is_named(
     assert len(message.partition(": ")[2]) < 110
 
 
-def test_all_of_them_are_tried() -> None:
+def test_all_of_them_are_tried():
     assert len(FILES) + 2 == len(FOREIGN)  # reports of Nsight and scripts are known by their names
 
 
-def test_execution_traces_before_chakra(tmp_path: Path) -> None:
+def test_execution_traces_before_chakra(tmp_path):
     path = tmp_path / "et.json"
     path.write_text('{"schema": "1.0.1", "pid": 4, "time": "x", "start_ts": 3, "nodes": []}')
     with pytest.raises(TraceError, match="is a PyTorch execution trace"):
         load(path)
 
 
-def test_markdown_and_more_by_their_names(tmp_path: Path) -> None:
+def test_markdown_and_more_by_their_names(tmp_path):
     path = tmp_path / "train.nsys-rep"
     path.write_bytes(b"\x00\x01 a report")
     with pytest.raises(TraceError, match="is an NVIDIA Nsight report"):
@@ -170,13 +168,13 @@ TRACE = json.dumps(
     ],
     ids=["Markdown", "HTML", "zip", "tar", "new lines", "execution trace", "speedscope"],
 )
-def test_a_trace_in_strange_company_is_read(data: bytes, tmp_path: Path) -> None:
+def test_a_trace_in_strange_company_is_read(data, tmp_path):
     path = tmp_path / "trace.md"
     path.write_bytes(data)
     assert len(load(path)) == 9
 
 
-def test_only_certain_bytes_are_refused_unread() -> None:
+def test_only_certain_bytes_are_refused_unread():
     """Nothing that a damaged JSON file may begin with."""
     packets = perfetto()
     assert sniff(packets, "")
@@ -202,13 +200,13 @@ def test_only_certain_bytes_are_refused_unread() -> None:
     assert sniff(field(1, field(10, 1)) + b"\x0a\x80", "")
 
 
-def test_packets_of_any_length_are_known() -> None:
+def test_packets_of_any_length_are_known():
     """Their lengths take one byte up to 127, two up to 16,383, three above."""
     for size in (1, 100, 127, 128, 300, 20_000):
         assert sniff(field(1, field(10, 1) + field(11, b"x" * size)) * 3, ""), size
 
 
-def test_packets_with_numbers_of_fixed_size_are_known() -> None:
+def test_packets_with_numbers_of_fixed_size_are_known():
     """Of eight bytes, and of four."""
     for kind, size in ((1, 8), (5, 4)):
         number = varint(7 << 3 | kind) + b"\xff" * size

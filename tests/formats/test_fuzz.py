@@ -15,7 +15,7 @@ import random
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -257,9 +257,7 @@ class Meter:
 @pytest.mark.parametrize("size", [None, 2000], ids=["ordinary chunks", "small chunks"])
 @pytest.mark.parametrize("shard", range(SHARDS // 2))
 @pytest.mark.parametrize("mutants", [MUTANTS, pytest.param(20 * MUTANTS, marks=pytest.mark.long)])
-def test_mutants(
-    mutants: int, shard: int, size: int | None, tmp_path: Path, load_in: Callable[..., Trace]
-) -> None:
+def test_mutants(mutants, shard, size, tmp_path, load_in):
     texts = [*map(short, bases()), *bases()]
     events = [find_events(text) for text in texts]
     lines = [spans_of_lines(text) for text in texts]
@@ -305,7 +303,7 @@ def test_mutants(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_damaged_compression(seed: int, tmp_path: Path) -> None:
+def test_damaged_compression(seed, tmp_path):
     """What comes before the first damaged byte is there."""
     text = bases()[1]
     events = find_events(text)

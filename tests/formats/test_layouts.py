@@ -7,7 +7,6 @@ import io
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -101,9 +100,7 @@ def facts(trace: Trace) -> dict[str, Any]:
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("size", [64, 300, 1 << 18])
-def test_layout_does_not_matter(
-    layout: str, size: int, zipped: bool, tmp_path: Path, load_in: Callable[..., Trace]
-) -> None:
+def test_layout_does_not_matter(layout, size, zipped, tmp_path, load_in):
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": EVENTS * 3}))
     expected = facts(load(path))
@@ -134,13 +131,7 @@ values = st.recursive(
     layout=st.sampled_from(sorted(LAYOUTS)),
     size=st.integers(10, 4000),
 )
-def test_any_text_in_any_layout_and_chunking(
-    rows: list[tuple[str, int, int, Any]],
-    layout: str,
-    size: int,
-    tmp_path: Path,
-    load_in: Callable[..., Trace],
-) -> None:
+def test_any_text_in_any_layout_and_chunking(rows, layout, size, tmp_path, load_in):
     events = [
         {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {"value": value}}
         for name, ts, dur, value in rows
@@ -153,7 +144,7 @@ def test_any_text_in_any_layout_and_chunking(
     assert [n.kind for n in trace.notices] in ([], ["open_array"])
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_standard_input(monkeypatch, tmp_path):
     path = tmp_path / "trace.json"
     path.write_text(LAYOUTS["kineto"](EVENTS))
     expected = facts(load(path))
@@ -164,7 +155,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         assert trace.info.path == "-"
 
 
-def test_progress_and_cancelling(tmp_path: Path, event: Callable[..., Event]) -> None:
+def test_progress_and_cancelling(tmp_path, event):
     for pack in (bytes, gzip.compress, zstd.compress):
         path = tmp_path / "trace"
         text = json.dumps({"traceEvents": [event(ts=i) for i in range(20_000)]}).encode()
@@ -201,7 +192,7 @@ def test_progress_and_cancelling(tmp_path: Path, event: Callable[..., Event]) ->
         (b"[" * 100_000, "is JSON, but has no trace events"),
     ],
 )
-def test_what_is_no_trace(content: bytes, message: str, tmp_path: Path) -> None:
+def test_what_is_no_trace(content, message, tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(content)
     with pytest.raises(TraceError) as caught:
@@ -209,14 +200,14 @@ def test_what_is_no_trace(content: bytes, message: str, tmp_path: Path) -> None:
     assert str(caught.value) == f"{path}: {message}"
 
 
-def test_what_cannot_be_opened(tmp_path: Path) -> None:
+def test_what_cannot_be_opened(tmp_path):
     for path in (tmp_path, tmp_path / "missing.json", tmp_path / "x\x1b[31m\n.json", tmp_path / "a\x00b"):
         with pytest.raises(TraceError) as caught:
             load(path)
         assert str(caught.value).isprintable()
 
 
-def test_an_empty_trace_opens(tmp_path: Path) -> None:
+def test_an_empty_trace_opens(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(b'{"traceEvents": [], "displayTimeUnit": "ns"}')
     trace = load(path)
@@ -225,9 +216,7 @@ def test_an_empty_trace_opens(tmp_path: Path) -> None:
     assert trace.span == (0, 0)
 
 
-def test_a_header_that_is_too_long_is_what_is_told(
-    trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_header_that_is_too_long_is_what_is_told(trace_of, monkeypatch):
     monkeypatch.setattr(layout, "_SEARCHED", 1 << 16)
     event = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}'
     whole = b'{"note":"%s","traceEvents":[' + event + b"]}"
@@ -242,7 +231,7 @@ Make = Callable[..., Event]
 Load = Callable[..., Trace]
 
 
-def test_what_the_file_says_of_itself(trace_of: Load, event: Make) -> None:
+def test_what_the_file_says_of_itself(trace_of, event):
     told = {
         "deviceProperties": [{"id": 0, "name": "H"}, "no object"],
         "distributedInfo": {"rank": 1},
@@ -260,7 +249,7 @@ def test_what_the_file_says_of_itself(trace_of: Load, event: Make) -> None:
     assert trace.events == 1
 
 
-def test_devices_as_older_files_have_them(trace_of: Load, event: Make) -> None:
+def test_devices_as_older_files_have_them(trace_of, event):
     """PyTorch 1.9 used other names."""
     device = {"id": 0, "name": "Tesla V100", "major": 7, "minor": 0, "multiProcessorCount": 80}
     trace = trace_of(json.dumps({"computeProperties": [device], "traceEvents": [event(ts=1)]}).encode())
@@ -273,7 +262,7 @@ def test_devices_as_older_files_have_them(trace_of: Load, event: Make) -> None:
     )
 
 
-def test_a_block_device_is_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_device_is_no_trace(tmp_path, monkeypatch):
     path = tmp_path / "t.json"
     path.write_text("[]")
     monkeypatch.setattr(source.stat, "S_ISBLK", lambda mode: True)

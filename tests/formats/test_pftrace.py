@@ -50,7 +50,7 @@ def as_in_json(name: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_every_slice_is_as_perfetto_says(path: Path) -> None:
+def test_every_slice_is_as_perfetto_says(path):
     trace, wanted = load(path), oracle.slices(oracle.trace_of(path))
     assert trace.notices == ()
     assert rows(trace) == sorted((shown(one), one.start, one.duration) for one in wanted)
@@ -81,7 +81,7 @@ def test_every_slice_is_as_perfetto_says(path: Path) -> None:
     [(OWN / "cuspy_training.pftrace.gz", OWN / "cuspy_training.json.gz")],
     ids=lambda pair: pair[0].name,
 )
-def test_the_same_program_as_json_has_the_same_ops_and_kernels(pair: tuple[Path, Path]) -> None:
+def test_the_same_program_as_json_has_the_same_ops_and_kernels(pair):
     def counted(trace: Trace) -> Counter[tuple[str, str]]:
         return Counter(
             (trace.categories[c], bare(trace.names[n]))
@@ -98,7 +98,7 @@ def test_the_same_program_as_json_has_the_same_ops_and_kernels(pair: tuple[Path,
     assert lanes[0] == lanes[1]
 
 
-def test_the_arguments_of_a_kernel_have_the_names_of_json() -> None:
+def test_the_arguments_of_a_kernel_have_the_names_of_json():
     mine, theirs = load(OWN / "cuspy_training.pftrace.gz"), load(OWN / "cuspy_training.json.gz")
     for category in ("kernel", "gpu_memset", "cpu_op", "cuda_runtime"):
         found = []
@@ -135,7 +135,7 @@ def flows_of(trace: Trace) -> set[tuple[str, str]]:
     return {(trace.name_of(one), trace.name_of(other)) for one, other in pairs}
 
 
-def test_tracks_of_every_kind(tmp_path: Path) -> None:
+def test_tracks_of_every_kind(tmp_path):
     trace = made(tmp_path, "tracks")
     assert slices_of(trace) == [
         ("server", "thread 78 (worker)", "net,rpc", "outer", 0, 100),
@@ -154,7 +154,7 @@ def test_tracks_of_every_kind(tmp_path: Path) -> None:
     assert not trace.notices
 
 
-def test_sequences_with_defaults_and_clocks_of_their_own(tmp_path: Path) -> None:
+def test_sequences_with_defaults_and_clocks_of_their_own(tmp_path):
     trace = made(tmp_path, "sequences")
     rows = slices_of(trace)
     one = [("prog", "thread 51 (one)", "a,b", "first of one", 6000 * n, 3000) for n in range(4)]
@@ -170,7 +170,7 @@ def test_sequences_with_defaults_and_clocks_of_their_own(tmp_path: Path) -> None
     assert "1 ftrace_events, 1 process_stats" in trace.notices[0].text
 
 
-def test_the_gpu_work_of_other_writers(tmp_path: Path) -> None:
+def test_the_gpu_work_of_other_writers(tmp_path):
     trace = made(tmp_path, "gpu")
     assert [row[1:] for row in slices_of(trace)] == [
         ("queue 0 of old", "render", "render", 500, 11),
@@ -190,7 +190,7 @@ def test_the_gpu_work_of_other_writers(tmp_path: Path) -> None:
     assert trace.info.devices == ({"id": 0, "name": "Model X"},)
 
 
-def test_arguments_of_every_type(tmp_path: Path) -> None:
+def test_arguments_of_every_type(tmp_path):
     args = made(tmp_path, "arguments").args(0)
     assert str(args.pop("deep")).count("[") == 33, "100 are in the file"
     assert args == {
@@ -206,7 +206,7 @@ def test_arguments_of_every_type(tmp_path: Path) -> None:
     }
 
 
-def test_ends_in_the_order_of_begins_are_told_from_nested_ones(tmp_path: Path) -> None:
+def test_ends_in_the_order_of_begins_are_told_from_nested_ones(tmp_path):
     """Cuspy's lists: slices that touch, of no length, and that cross; and the same as nested events."""
     b = packets.Builder()
     b.thread(1, 1, 1)
@@ -231,7 +231,7 @@ def test_ends_in_the_order_of_begins_are_told_from_nested_ones(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("path", sorted(OWN.glob("*.pftrace.gz")), ids=lambda path: path.name)
-def test_repair_writes_json_that_is_the_same_trace(path: Path, tmp_path: Path) -> None:
+def test_repair_writes_json_that_is_the_same_trace(path, tmp_path):
     trace, out = load(path), tmp_path / "clean.json"
     count = write_json(trace, out)
     again = load(out)
@@ -245,7 +245,7 @@ def test_repair_writes_json_that_is_the_same_trace(path: Path, tmp_path: Path) -
     assert trace.args_of(range(len(trace))) == again.args_of(range(len(trace)))
 
 
-def test_the_rank_and_the_device_are_said(tmp_path: Path) -> None:
+def test_the_rank_and_the_device_are_said(tmp_path):
     assert load(OWN / "cuspy_graph.pftrace.gz").info.devices == (
         {"id": 0, "name": "sm_90", "computeMajor": 9, "computeMinor": 0},
     )
@@ -271,7 +271,7 @@ def load_of(data: bytes, tmp_path: Path) -> Trace:
     return load(path)
 
 
-def test_what_is_wrong_is_one_line_or_a_notice(tmp_path: Path) -> None:
+def test_what_is_wrong_is_one_line_or_a_notice(tmp_path):
     path = tmp_path / "a.pftrace"
     whole = packets.tracks()
 
@@ -311,7 +311,7 @@ def test_what_is_wrong_is_one_line_or_a_notice(tmp_path: Path) -> None:
         load(path)
 
 
-def test_absurd_times_are_kept_within_bounds(tmp_path: Path) -> None:
+def test_absurd_times_are_kept_within_bounds(tmp_path):
     b = packets.Builder()
     b.thread(1, 1, 1)
     b.slice(0, 5, 1, "sound")
@@ -325,7 +325,7 @@ def test_absurd_times_are_kept_within_bounds(tmp_path: Path) -> None:
     assert trace.implausible.any()
 
 
-def test_traces_of_a_folder_are_found(tmp_path: Path) -> None:
+def test_traces_of_a_folder_are_found(tmp_path):
     (tmp_path / "a.pftrace").write_bytes(packets.tracks())
     (tmp_path / "b.pftrace").write_bytes(b"something else")
     (tmp_path / "c.pftrace.gz").write_bytes(gzip.compress(packets.gpu()))

@@ -118,7 +118,7 @@ def same(text: bytes, cut: int) -> None:
 
 @native
 @pytest.mark.parametrize("name", TEXTS)
-def test_both_decoders_say_the_same(name: str) -> None:
+def test_both_decoders_say_the_same(name):
     text = TEXTS[name]()
     for cut in (1, 100, 4096, len(text)):
         same(text, cut)
@@ -126,7 +126,7 @@ def test_both_decoders_say_the_same(name: str) -> None:
 
 @native
 @pytest.mark.parametrize("name", TEXTS)
-def test_both_decoders_say_the_same_of_mutants(name: str) -> None:
+def test_both_decoders_say_the_same_of_mutants(name):
     text = TEXTS[name]()
     places = spans(text)
     for number in range(-(-MUTANTS // len(TEXTS))):
@@ -138,7 +138,7 @@ def test_both_decoders_say_the_same_of_mutants(name: str) -> None:
 
 
 @native
-def test_both_pair_the_same() -> None:
+def test_both_pair_the_same():
     from tracetui.formats.pftrace.pairing import pair
 
     rng = np.random.default_rng(SEED)
@@ -170,7 +170,7 @@ def test_both_pair_the_same() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_any_bytes_are_a_trace_or_an_error_of_one_line(name: str, tmp_path: Path) -> None:
+def test_any_bytes_are_a_trace_or_an_error_of_one_line(name, tmp_path):
     text, path = TEXTS[name](), tmp_path / "trace"
     places = spans(text)
     module = next(f for f in FORMATS if getattr(f, "__name__", "").endswith(".pftrace"))
@@ -190,7 +190,7 @@ def test_any_bytes_are_a_trace_or_an_error_of_one_line(name: str, tmp_path: Path
         assert time.process_time() - begun < LONGEST, (name, number)
 
 
-def test_a_chunk_of_any_size_gives_the_same(tmp_path: Path) -> None:
+def test_a_chunk_of_any_size_gives_the_same(tmp_path):
     path = tmp_path / "a.pftrace"
     path.write_bytes(TEXTS["pm"]())
     wanted = load(path)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,9 +25,7 @@ def array_of(pieces: list[bytes], after: bytes = b"]}") -> bytes:
 
 
 @pytest.mark.parametrize("size", [64, 150, 1 << 18])
-def test_places_are_those_of_the_text(
-    size: int, tmp_path: Path, event: Callable[..., Event], load_in: Callable[..., Trace]
-) -> None:
+def test_places_are_those_of_the_text(size, tmp_path, event, load_in):
     sound = [json.dumps(event(ts=i, name=f"e{i}")).encode() for i in range(40)]
     path = tmp_path / "t.json"
     cases = {
@@ -60,9 +56,7 @@ def test_places_are_those_of_the_text(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_sound_is_found_between_any_junk(
-    seed: int, tmp_path: Path, event: Callable[..., Event], load_in: Callable[..., Trace]
-) -> None:
+def test_what_is_sound_is_found_between_any_junk(seed, tmp_path, event, load_in):
     """Junk without quotes hides no event, whatever the chunks are."""
     rng = random.Random(seed)
     pieces = [json.dumps(event(ts=i, name=f"e{i}")).encode() for i in range(60)]
@@ -78,7 +72,7 @@ def test_what_is_sound_is_found_between_any_junk(
         assert [trace.event(i)["name"] for i in range(60)] == [trace.name_of(i) for i in range(60)]
 
 
-def test_what_is_an_event() -> None:
+def test_what_is_an_event():
     for text, expected in (
         (b'{"ph":"X","ts":1}', True),
         (b'{"ph":"X","pid":1}', True),
@@ -94,7 +88,7 @@ def test_what_is_an_event() -> None:
         assert is_event(text) is expected, text
 
 
-def test_endings() -> None:
+def test_endings():
     for tail, bare, expected in (
         (b"", True, True),
         (b" \n\x00", True, True),
@@ -116,13 +110,13 @@ def test_endings() -> None:
     assert find_close(b"{} ", 0, True) == -1
 
 
-def test_whether_more_must_follow() -> None:
+def test_whether_more_must_follow():
     for text, expected in ((b'{"a": [1', True), (b'{"a"', True), (b"{}", False), (b"{]", False)):
         assert is_incomplete(text) is expected, text[:20]
     assert isinstance(is_incomplete(b"[" * 200_000), bool), "some versions of Python go so deep, others not"
 
 
-def test_objects_with_bad_bytes() -> None:
+def test_objects_with_bad_bytes():
     assert lenient(b'{"a": "x\xff"}') == {"a": "x\ufffd"}
     assert lenient(b"[1]") == {}
     assert lenient(b"{") == {}
@@ -138,7 +132,7 @@ def test_objects_with_bad_bytes() -> None:
         assert not decodes(broken), broken
 
 
-def test_what_is_recovered_of_a_piece() -> None:
+def test_what_is_recovered_of_a_piece():
     one, two = b'{"ph":"X","name":"1","ts":1}', b'{"ph":"X","name":"2","ts":2}'
     bad = b'{"ph":"X","name":"3","ts":3,,"x":"'
     found = recover_text(one + b",\n" + two + b",", "border")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tracetui.formats.chrome_json import intake, recover_text
 from tracetui.formats.chrome_json.repair_event import repair_event
-from tracetui.trace import Trace
 
 Event = dict[str, Any]
 
@@ -60,7 +58,7 @@ MENDED = {
 
 @pytest.mark.parametrize("layout", ["line", "lines"])
 @pytest.mark.parametrize("case", MENDED)
-def test_what_is_mended(case: str, layout: str, trace_of: Callable[..., Trace]) -> None:
+def test_what_is_mended(case, layout, trace_of):
     text, kind, name = MENDED[case]
     trace = trace_of(file_with(text, layout))
     assert trace.phases == {"X": 3}
@@ -74,7 +72,7 @@ def test_what_is_mended(case: str, layout: str, trace_of: Callable[..., Trace]) 
     assert "v" in trace.args(i)
 
 
-def test_a_path_with_backslashes_keeps_its_letters(trace_of: Callable[..., Trace]) -> None:
+def test_a_path_with_backslashes_keeps_its_letters(trace_of):
     assert r"C:\data\queue\x.py" in trace_of(file_with(broken_event(rb'"C:\data\queue\x.py"'))).names
 
 
@@ -92,9 +90,7 @@ DROPPED = {
 
 @pytest.mark.parametrize("layout", ["line", "lines"])
 @pytest.mark.parametrize("case", DROPPED)
-def test_what_is_dropped_takes_nothing_with_it(
-    case: str, layout: str, trace_of: Callable[..., Trace]
-) -> None:
+def test_what_is_dropped_takes_nothing_with_it(case, layout, trace_of):
     trace = trace_of(file_with(DROPPED[case], layout))
     assert sorted(trace.names[n] for n in trace.name) == ["first", "last"]
     notice, *others = trace.notices
@@ -105,7 +101,7 @@ def test_what_is_dropped_takes_nothing_with_it(
 
 
 @pytest.mark.parametrize("begun", [b"{", b'{"name": "half"', b'{"ph": "X", "name": "half"'])
-def test_an_event_within_one_that_was_begun_is_kept(begun: bytes, trace_of: Callable[..., Trace]) -> None:
+def test_an_event_within_one_that_was_begun_is_kept(begun, trace_of):
     """As where two threads write at once: the first event goes on after the second one."""
     trace = trace_of(file_with(begun + broken_event() + b"}"))
     assert sorted(trace.names[n] for n in trace.name) == ["first", "last", "x"]
@@ -116,18 +112,14 @@ def test_an_event_within_one_that_was_begun_is_kept(begun: bytes, trace_of: Call
 
 
 @pytest.mark.parametrize("between", [b" ", b",,", b";", b"\x00,", b"},", b"],["])
-def test_between_two_events(
-    between: bytes, trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_between_two_events(between, trace_of, event):
     events = [json.dumps(event(ts=i)).encode() for i in range(6)]
     trace = trace_of(b'{"traceEvents": [' + b", ".join(events[:3]) + between + b", ".join(events[3:]) + b"]}")
     assert trace.start.tolist() == [i * 1000 for i in range(6)]
     assert [n.level for n in trace.notices] == ["repaired"]
 
 
-def test_many_kinds_at_once_are_counted_by_kind(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_many_kinds_at_once_are_counted_by_kind(trace_of, event):
     pieces = []
     for i in range(300):
         pieces.append(json.dumps(event(ts=10 * i, name="sound")).encode())
@@ -143,7 +135,7 @@ def test_many_kinds_at_once_are_counted_by_kind(
     assert [n.level for n in trace.notices] == ["lost", "repaired"]
 
 
-def test_truncated_in_an_event(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_truncated_in_an_event(trace_of, event):
     text = json.dumps({"traceEvents": [event(ts=i) for i in range(100)]}).encode()
     for cut in range(len(text) - 200, len(text) - 2):
         trace = trace_of(text[:cut])
@@ -153,7 +145,7 @@ def test_truncated_in_an_event(trace_of: Callable[..., Trace], event: Callable[.
         assert (notice.kind, notice.level, notice.count) == ("truncated", "lost", 1)
 
 
-def test_an_array_may_stay_open(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_an_array_may_stay_open(trace_of, event):
     text = b"[" + b",\n".join(json.dumps(event(ts=i)).encode() for i in range(5))
     for end in (b"", b",", b",\n", b"\n  "):
         trace = trace_of(text + end)
@@ -161,7 +153,7 @@ def test_an_array_may_stay_open(trace_of: Callable[..., Trace], event: Callable[
         assert [(n.kind, n.level) for n in trace.notices] == [("open_array", "repaired")]
 
 
-def test_damage_around_the_events(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_damage_around_the_events(trace_of, event):
     events = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5))
     base = b'"baseTimeNanoseconds": 1790857026000000000'
     for text in (
@@ -176,18 +168,14 @@ def test_damage_around_the_events(trace_of: Callable[..., Trace], event: Callabl
         assert trace.info.base_ns == 1790857026000000000
 
 
-def test_events_before_a_key_that_is_no_longer_theirs(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_events_before_a_key_that_is_no_longer_theirs(trace_of, event):
     """The first key is damaged: what follows the next one is not all that there is."""
     early, late = (", ".join(json.dumps(event(ts=i)) for i in times) for times in ((1, 2), (3, 4)))
     trace = trace_of(f'{{"traceEvxnts": [{early}], oops "traceEvents": [{late}]}}'.encode())
     assert (trace.start + trace.info.zero_ns).tolist() == [1000, 2000, 3000, 4000]
 
 
-def test_a_bracket_too_many_among_the_events(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_a_bracket_too_many_among_the_events(trace_of, event):
     one = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5))
     two = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5, 9))
     trace = trace_of(b'{"traceEvents": [' + one + b"], " + two + b'], "traceName": "x"}')
@@ -196,7 +184,7 @@ def test_a_bracket_too_many_among_the_events(
     assert trace.info.properties == {"traceName": "x"}
 
 
-def test_mends_leave_sound_text_alone() -> None:
+def test_mends_leave_sound_text_alone():
     for text in (
         b'{"a": "inf, nan, N/A ,} \\\\ \\u00e9 \\ud83d\\ude00", "b": [true, false, null, -1.5e3]}',
         b"{}",
@@ -204,7 +192,7 @@ def test_mends_leave_sound_text_alone() -> None:
         assert repair_event(text) == (None, [])
 
 
-def test_many_events_are_repaired_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_events_are_repaired_as_each_alone(monkeypatch):
     rng = random.Random(7)
     one = b'{"ph":"X","name":"a\\n%d","pid":1,"tid":1,"ts":%d,"dur":1,"args":{"a":[1,2],"b":"\xc3\xa9"}}'
     pieces = [
@@ -241,7 +229,7 @@ def test_many_events_are_repaired_as_each_alone(monkeypatch: pytest.MonkeyPatch)
     assert repaired > 250
 
 
-def test_nothing_that_is_given_up_could_be_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_that_is_given_up_could_be_repaired(monkeypatch):
     rng = random.Random(11)
     plain, given_up = recover_text._is_hopeless, 0
     one = b'{"ph":"X","name":"a\\n%d","tid":1,"ts":%d,"args":{"a":[1,2],"b":"\xc3\xa9","c":true,"d":"x\\\\"}}'
@@ -280,9 +268,7 @@ def test_nothing_that_is_given_up_could_be_repaired(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("value", [b'"\\', b'"C:\\"', b"1]", b"[1", b'"a', b'"a"b"', b'{"a":1', b"1.", b":1"])
-def test_events_that_none_can_repair_are_read_once(
-    value: bytes, trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_that_none_can_repair_are_read_once(value, trace_of, monkeypatch):
     calls = {"value_at": 0, "_closing": 0}
 
     def count(name: str) -> None:
@@ -305,9 +291,7 @@ def test_events_that_none_can_repair_are_read_once(
 
 
 @pytest.mark.parametrize("value", [b"inf", b"1,", b'"\\d"', b'"\x01"', b'"\xff"', b"N A"])
-def test_events_that_are_all_broken_are_not_taken_one_by_one(
-    value: bytes, trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_that_are_all_broken_are_not_taken_one_by_one(value, trace_of, monkeypatch):
     asked: list[bytes] = []
     plain = recover_text.value_at
 
@@ -325,9 +309,7 @@ def test_events_that_are_all_broken_are_not_taken_one_by_one(
     assert len(asked) < 30
 
 
-def test_broken_events_among_sound_ones_are_not_taken_one_by_one(
-    trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_events_among_sound_ones_are_not_taken_one_by_one(trace_of, monkeypatch):
     asked: list[int] = []
     plain = recover_text.value_at
 
@@ -344,7 +326,7 @@ def test_broken_events_among_sound_ones_are_not_taken_one_by_one(
     assert len(asked) < 30
 
 
-def test_events_before_the_key_are_kept_where_the_beginning_is_broken(trace_of: Callable[..., Trace]) -> None:
+def test_events_before_the_key_are_kept_where_the_beginning_is_broken(trace_of):
     """The key may belong to the second of two arrays, or be a word in an event."""
     one, two, three = (
         b'{"ph": "X", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}' % (name, at)
@@ -355,9 +337,7 @@ def test_events_before_the_key_are_kept_where_the_beginning_is_broken(trace_of: 
     assert "bad_header" in {notice.kind for notice in trace.notices}
 
 
-def test_a_long_duration_keeps_its_last_digit(
-    trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_duration_keeps_its_last_digit(trace_of, monkeypatch):
     """A float has no room for it, in the reader that knows no C either."""
     text = b'[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 9007199254740.993}]'
     for library in (intake.LIBRARY, None):

@@ -109,11 +109,11 @@ def traces() -> Iterator[Path]:
     ],
     ids=lambda path: path.name,
 )
-def test_recorded_traces(path: Path, both: Both) -> None:
+def test_recorded_traces(path, both):
     assert not differing(*both(path, 1 << 18))
 
 
-def test_most_chunks_are_not_declined() -> None:
+def test_most_chunks_are_not_declined():
     text = gzip.decompress((ROOT / "sample_traces" / "mlp_eager.json.gz").read_bytes())
     begin = text.index(b"[", text.index(b'"traceEvents"'))
     events = json.loads(text[begin : text.rindex(b"]") + 1])
@@ -122,7 +122,7 @@ def test_most_chunks_are_not_declined() -> None:
 
 @pytest.mark.parametrize("size", [1 << 18, 2000], ids=["ordinary chunks", "small chunks"])
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_mutants(shard: int, size: int, both: Both, tmp_path: Path) -> None:
+def test_mutants(shard, size, both, tmp_path):
     texts = [*map(short, bases()), *bases()]
     lines = [spans_of_lines(text) for text in texts]
     path = tmp_path / "mutant.json"
@@ -253,7 +253,7 @@ def an_event(rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_events_that_no_tool_wrote(seed: int, both: Both, tmp_path: Path) -> None:
+def test_events_that_no_tool_wrote(seed, both, tmp_path):
     rng = random.Random(SEED + seed)
     path = tmp_path / "odd.json"
     read = declined = 0
@@ -271,14 +271,14 @@ def test_events_that_no_tool_wrote(seed: int, both: Both, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("at", range(1, 130))
-def test_text_that_ends_anywhere(at: int) -> None:
+def test_text_that_ends_anywhere(at):
     args = b'{"correlation": 5, "x": [1, {"y": null}]}'
     text = b'[{"ph": "X", "name": "a\\n", "ts": 1.5, "pid": 1, "args": ' + args + b', "id": "q"}]'
     cut = text[:at]
     assert (Scanner(Tables()).scan(cut, 0) is not None) == (at >= len(text))
 
 
-def test_a_chunk_that_is_declined_leaves_nothing() -> None:
+def test_a_chunk_that_is_declined_leaves_nothing():
     tables = Tables()
     scanner = Scanner(tables)
     assert scanner.scan(b'[{"ph":"X","name":"a","ts":1,"dur":1},{"ph":"X","name":"b","ts":[]}]', 0) is None
@@ -293,7 +293,7 @@ def test_a_chunk_that_is_declined_leaves_nothing() -> None:
     assert [w.slice for w in found.whole] == [1]
 
 
-def test_one_name_written_in_two_ways() -> None:
+def test_one_name_written_in_two_ways():
     tables = Tables()
     scanner = Scanner(tables)
     for text in (b'[{"ph":"X","name":"a","ts":1}]', b'[{"ph":"X","name":"\\u0061","ts":1,"pid":""}]'):
@@ -303,7 +303,7 @@ def test_one_name_written_in_two_ways() -> None:
     assert list(tables.heads) == [("X", "", "", "")]
 
 
-def test_more_than_there_is_room_for_is_declined() -> None:
+def test_more_than_there_is_room_for_is_declined():
     scanner = Scanner(Tables())
     assert scanner.scan(b"[" + b",".join([b"{}"] * 70_000) + b"]", 0) is None
     names = [b'{"ph":"X","ts":1,"name":"%d"}' % i for i in range(9_000)]
@@ -312,12 +312,12 @@ def test_more_than_there_is_room_for_is_declined() -> None:
     np.testing.assert_array_equal(found.slices["name"], np.arange(8_000))
 
 
-def test_deep_nesting_is_declined() -> None:
+def test_deep_nesting_is_declined():
     deep = b'[{"ph":"X","ts":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}]"
     assert Scanner(Tables()).scan(deep, 0) is None
 
 
-def test_ids_beyond_64_bits(both: Both, tmp_path: Path) -> None:
+def test_ids_beyond_64_bits(both, tmp_path):
     path = tmp_path / "trace.json"
     event = {"ph": "X", "ts": 1, "dur": 1, "args": {"correlation": 1, "external id": 1 << 63}}
     path.write_text(json.dumps([event, event]))

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.store import Store
-from tracetui.trace import Trace
 
 Event = dict[str, Any]
 
 
-def test_counts_of_phases_over_many_heads(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_counts_of_phases_over_many_heads(trace_of, event):
     """More heads than room was made for at first, new ones in every chunk."""
     trace = trace_of([event(ts=i, tid=i % 400, cat=f"c{i % 7}", ph="XBEi"[i % 4]) for i in range(3000)])
     assert trace.phases == {"X": 750, "B": 750, "E": 750, "i": 750}
@@ -35,7 +31,7 @@ def test_counts_of_phases_over_many_heads(
     assert not store.is_empty
 
 
-def test_notices_keep_the_first_place_and_the_first_detail() -> None:
+def test_notices_keep_the_first_place_and_the_first_detail():
     diagnostics = Diagnostics()
     diagnostics.note("comma", 50)
     diagnostics.note("comma", 20, 2, detail="one")
@@ -54,7 +50,7 @@ def test_notices_keep_the_first_place_and_the_first_detail() -> None:
     assert diagnostics.lost == 1
 
 
-def test_notices_come_in_one_order() -> None:
+def test_notices_come_in_one_order():
     """Readers that find the same in another order say the same."""
     kinds = ["stray", "no_time", "no_duration", "comma", "truncated", "broken_event"]
     said = []
@@ -67,7 +63,7 @@ def test_notices_come_in_one_order() -> None:
     assert said[0][:3] == ["broken_event", "truncated", "no_time"]
 
 
-def test_ids_of_flows() -> None:
+def test_ids_of_flows():
     tables = Store().tables
     assert tables.flow_ids([1, -5, (1 << 62) - 1]).tolist() == [1, -5, (1 << 62) - 1]
     other = 1 << 62

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,37 +29,37 @@ from tracetui.trace import Trace, load
 
 
 @given(st.lists(st.integers(0, int(FLOAT_LIMIT) * 1000 - 1), min_size=1))
-def test_floats_below_the_limit_lose_nothing(nanoseconds: list[int]) -> None:
+def test_floats_below_the_limit_lose_nothing(nanoseconds):
     floats = np.array([float(f"{n // 1000}.{n % 1000:03d}") for n in nanoseconds])
     assert from_floats(floats).tolist() == nanoseconds
 
 
 @given(st.integers(int(FLOAT_LIMIT) * 900, int(FLOAT_LIMIT) * 1000 - 1))
-def test_floats_just_below_the_limit(nanoseconds: int) -> None:
+def test_floats_just_below_the_limit(nanoseconds):
     assert from_floats(np.array([float(Decimal(nanoseconds) / 1000)])).tolist() == [nanoseconds]
 
 
-def test_the_place_where_one_rounding_is_not_enough() -> None:
+def test_the_place_where_one_rounding_is_not_enough():
     # Times 1000 in one go, about every second odd value between 2**42 and 2**52 / 1000 rounds to its
     # neighbor.
     values = range(4_400_000_000_000_001, 4_400_000_000_001_001)
     assert from_floats(np.array([float(Decimal(n) / 1000) for n in values])).tolist() == list(values)
 
 
-def test_floats_out_of_range() -> None:
+def test_floats_out_of_range():
     found = from_floats(np.array([np.nan, np.inf, -np.inf, 1e300, -2.5]))
     assert found.tolist() == [NO_TIME, TIME_LIMIT, -TIME_LIMIT, TIME_LIMIT, -2500]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_durations_that_floats_would_round_are_read_as_text(sign: int) -> None:
+def test_durations_that_floats_would_round_are_read_as_text(sign):
     low, limit = (SimpleNamespace(dur=sign * value) for value in (FLOAT_LIMIT - 1, FLOAT_LIMIT))
     assert rows._durations([low]).tolist() == [sign * (int(FLOAT_LIMIT) - 1) * 1000]
     with pytest.raises(rows.NeedsMode):
         rows._durations([low, limit])
 
 
-def test_integers_in_microseconds_and_in_nanoseconds() -> None:
+def test_integers_in_microseconds_and_in_nanoseconds():
     starts = np.array([1_606_910_596_297_023, 1_714_000_000_000_000_123, 0, NO_TIME])
     start, duration = from_integers(starts, np.array([13_000, 5_000_000, 7_000, NO_TIME]))
     assert start.tolist() == [1_606_910_596_297_023_000, 1_714_000_000_000_000_123, 0, NO_TIME]
@@ -68,7 +67,7 @@ def test_integers_in_microseconds_and_in_nanoseconds() -> None:
     assert duration.tolist() == [13_000, 5_000, 7_000, NO_TIME]
 
 
-def test_integers_out_of_range() -> None:
+def test_integers_out_of_range():
     """Microseconds whose nanoseconds are too many for 64 bits, but too few to be nanoseconds themselves."""
     starts, durations = np.array([9 * 10**16, -9 * 10**16]), np.array([1_000, 1_000])
     start, duration = from_integers(starts, durations)
@@ -81,7 +80,7 @@ def test_integers_out_of_range() -> None:
         st.tuples(st.integers(-(4 * 10**15), 4 * 10**15), st.integers(0, 3), st.integers(0, 999)), max_size=30
     )
 )
-def test_texts_agree_with_decimals(parts: list[tuple[int, int, int]]) -> None:
+def test_texts_agree_with_decimals(parts):
     texts = [
         f"{whole}.{fraction:03d}"[: len(str(whole)) + 1 + places].rstrip(".")
         for whole, places, fraction in parts
@@ -114,14 +113,14 @@ def test_texts_agree_with_decimals(parts: list[tuple[int, int, int]]) -> None:
         ("12345678901234567890123456", TIME_LIMIT),
     ],
 )
-def test_one_text(text: str, nanoseconds: int) -> None:
+def test_one_text(text, nanoseconds):
     assert from_texts([text.encode()]).tolist() == [nanoseconds]
     if text:
         assert exact(text) in (nanoseconds, nanoseconds - 1, nanoseconds + 1)
 
 
 @pytest.mark.parametrize("among", ["{}", '{"ts": "5", "ph": "X"}', '{"ts": [], "ph": "X"}'])
-def test_a_duration_beside_nanoseconds_is_in_nanoseconds(among: str, tmp_path: Path) -> None:
+def test_a_duration_beside_nanoseconds_is_in_nanoseconds(among, tmp_path):
     """Whichever way the chunk is read, because of another event in it."""
     path = tmp_path / "trace.json"
     path.write_text(f'[{among}, {{"ph": "X", "name": "a", "ts": 1711964646123456789, "dur": 5000}}]')
@@ -130,7 +129,7 @@ def test_a_duration_beside_nanoseconds_is_in_nanoseconds(among: str, tmp_path: P
 
 
 @pytest.mark.parametrize("ts", ['"1700000000000000123"', "1700000000000000123", '" 1700000000000000123 "'])
-def test_durations_beside_nanoseconds_are_nanoseconds_too(ts: str, tmp_path: Path) -> None:
+def test_durations_beside_nanoseconds_are_nanoseconds_too(ts, tmp_path):
     """Also where one of the times is no plain number, and all are read as texts."""
     head = '"ph":"X","cat":"cpu_op","pid":1,"tid":1'
     events = [f'{{{head},"name":"a","ts":{ts},"dur":4500}}', f'{{{head},"name":"b","ts":{ts},"dur":"70000"}}']
@@ -168,7 +167,7 @@ TIMES = (
 
 
 @pytest.mark.parametrize("neighbor", NEIGHBORS)
-def test_a_time_is_the_same_beside_any_others(neighbor: str) -> None:
+def test_a_time_is_the_same_beside_any_others(neighbor):
     """However it is decoded: how the text is cut into chunks must not matter."""
     starts = [(ts, dur) for ts in TIMES for dur in ("1", "1.5")]
     for ts, dur in starts + [(ts, dur) for dur in TIMES for ts in ("1", "1606910596288053", "9" * 18)]:
@@ -210,7 +209,7 @@ def notices(trace: Trace) -> dict[str, int]:
         ("1.2e1", "1E2", 2_000, 100_000),
     ],
 )
-def test_times(trace_of: Load, ts: str, dur: str, start: int, duration: int) -> None:
+def test_times(trace_of, ts, dur, start, duration):
     """The first event begins at 10 us: the trace's zero."""
     text = '{"ph":"X","cat":"cpu_op","name":"%s","pid":1,"tid":%d,"ts":%s,"dur":%s}'
     events = [text % ("zero", 1, "10", "1"), text % ("it", 2, ts, dur)]
@@ -221,7 +220,7 @@ def test_times(trace_of: Load, ts: str, dur: str, start: int, duration: int) -> 
 
 
 @pytest.mark.parametrize("offset", [0, 1_606_910_596_297_023, 4_400_473_816_687])
-def test_epochs_keep_their_nanoseconds(trace_of: Load, offset: int) -> None:
+def test_epochs_keep_their_nanoseconds(trace_of, offset):
     text = '{"ph":"X","cat":"cpu_op","name":"a%d","pid":1,"tid":1,"ts":%d.%03d,"dur":0.001}'
     moments = [1, 2, 499, 500, 501, 999]
     events = ",".join(text % (m, offset, m) for m in [0, *moments])
@@ -231,7 +230,7 @@ def test_epochs_keep_their_nanoseconds(trace_of: Load, offset: int) -> None:
     assert (trace.info.zero_ns, trace.info.base_ns) == (offset * 1000 + 7, 7)
 
 
-def test_old_durations(trace_of: Load, event: Make) -> None:
+def test_old_durations(trace_of, event):
     """Without `dur`, the duration in thread time; without either, none."""
     thread, none, negative = (
         event(name="thread", tdur=3),
@@ -245,7 +244,7 @@ def test_old_durations(trace_of: Load, event: Make) -> None:
     assert durations == {"thread": 3000, "none": 0, "minus": 0}
 
 
-def test_times_that_are_missing(trace_of: Load, event: Make) -> None:
+def test_times_that_are_missing(trace_of, event):
     trace = trace_of([event(name="good", ts=5), event(name="bad", ts=None), event(name="worse", ts="soon")])
     assert list(named(trace)) == ["good"]
     assert notices(trace)["no_time"] == 2
@@ -253,7 +252,7 @@ def test_times_that_are_missing(trace_of: Load, event: Make) -> None:
 
 
 @pytest.mark.parametrize("sign", ["", "-"])
-def test_fractions_of_far_times(trace_of: Load, sign: str) -> None:
+def test_fractions_of_far_times(trace_of, sign):
     """Sixteen digits before the point, on either side of zero."""
     text = '{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":%s1606910596297023.%03d,"dur":1}'
     moments = [1, 2, 499, 500, 501, 999]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +24,7 @@ from tracetui.trace import Trace
         ({"name": 7, "tid": [1]}, 2),
     ],
 )
-def test_a_field_of_the_wrong_type(tmp_path: Path, fields: dict[str, Any], slices: int) -> None:
+def test_a_field_of_the_wrong_type(tmp_path, fields, slices):
     trace = trace_of(tmp_path, cpu("good", 0, 5), cpu("odd", 1, 2) | fields)
     assert {n.kind: n.count for n in trace.notices}["wrong_type"] == 1
     assert len(trace) == slices
@@ -35,7 +33,7 @@ def test_a_field_of_the_wrong_type(tmp_path: Path, fields: dict[str, Any], slice
 
 @pytest.mark.parametrize("phase", [7, ["X"], {"a": 1}, True, None])
 @pytest.mark.parametrize("ways", [{}, {"name": 7}])
-def test_what_has_no_phase_cannot_be_read(tmp_path: Path, phase: Any, ways: dict[str, Any]) -> None:
+def test_what_has_no_phase_cannot_be_read(tmp_path, phase, ways):
     trace = trace_of(tmp_path, cpu("good", 0, 5), cpu("odd", 1, 2) | {"ph": phase}, cpu("last", 9, 2) | ways)
     assert [(n.kind, n.count) for n in trace.notices if n.level == "lost"] == [("broken_event", 1)]
     assert len(trace) == 2
@@ -43,14 +41,14 @@ def test_what_has_no_phase_cannot_be_read(tmp_path: Path, phase: Any, ways: dict
 
 
 @pytest.mark.parametrize("fields", [{"args": None}, {"cat": None}, {"name": None}, {"pid": None, "tid": "x"}])
-def test_what_is_null_is_not_there(tmp_path: Path, fields: dict[str, Any]) -> None:
+def test_what_is_null_is_not_there(tmp_path, fields):
     trace = trace_of(tmp_path, cpu("good", 0, 5), cpu("odd", 1, 2) | fields)
     assert "wrong_type" not in {n.kind for n in trace.notices}
     assert len(trace) == 2
 
 
 @pytest.mark.parametrize("text", ["--5", "-", "- 5", "\u00b2"])
-def test_text_that_is_nearly_a_number(tmp_path: Path, text: str) -> None:
+def test_text_that_is_nearly_a_number(tmp_path, text):
     ids = {"External id": text, "correlation": text, "device": text, "stream": text}
     odd = cpu("odd", 1, 2, "kernel") | {"pid": text, "tid": text, "args": ids}
     sort = {"ph": "M", "name": "thread_sort_index", "pid": text, "tid": text, "args": {"sort_index": text}}
@@ -59,7 +57,7 @@ def test_text_that_is_nearly_a_number(tmp_path: Path, text: str) -> None:
     assert trace.external_id.tolist() == [-1] * 3
 
 
-def test_the_end_of_the_events_is_found_behind_brackets_that_do_not_fit() -> None:
+def test_the_end_of_the_events_is_found_behind_brackets_that_do_not_fit():
     text = b'{"args": {"a": [1], "b": [2]}}' + b'], "last": 1} ], "x" ]}'
     assert find_close(text, 0, False) == len(text) - 2
     assert find_close(b'], "a", ' * 3 + b"]}", 0, False) == 3 * 8
@@ -74,7 +72,7 @@ def places(trace: Trace) -> dict[str, tuple[int, int]]:
     return {notice.kind: (notice.count, notice.offset) for notice in trace.notices}
 
 
-def test_fields_of_odd_types(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_fields_of_odd_types(trace_of, event):
     odd = event(ts=100, name=5, tid=1.0, cat=None, args=[1])
     trace = trace_of(
         [event(ts=0, name="a", dur=7), odd, event(ts=50, name="b", dur=3, args={"correlation": "12"})]
@@ -96,9 +94,7 @@ def test_fields_of_odd_types(trace_of: Callable[..., Trace], event: Callable[...
         ("name", None, 0), ("cat", 3, 1), ("cat", "new", 0),
     ],
 )  # fmt: skip
-def test_which_types_are_wrong(
-    field: str, value: Any, wrong: int, trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_which_types_are_wrong(field, value, wrong, trace_of, event):
     # The first event sends the whole chunk the patient way.
     patient = event(ts=1, name="patient", args={"External id": "1"})
     trace = trace_of(
@@ -109,9 +105,7 @@ def test_which_types_are_wrong(
 
 @pytest.mark.parametrize("patient", [False, True])
 @pytest.mark.parametrize(("value", "wrong"), [("long", 1), ("", 1), ({}, 1), (None, 1), ("3", 0)])
-def test_a_duration_that_is_none_is_counted(
-    value: Any, wrong: int, patient: bool, trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_a_duration_that_is_none_is_counted(value, wrong, patient, trace_of, event):
     """However the chunk is decoded: by way of text, for its times, or the patient way."""
     first = event(ts=1, name="first") | ({"args": {"External id": "1"}} if patient else {"dur": "5"})
     trace = trace_of([first, event(ts=2, name="it", dur=value), event(ts=3, name="alone in its chunk")])
@@ -119,9 +113,7 @@ def test_a_duration_that_is_none_is_counted(
 
 
 @pytest.mark.parametrize("patient", [False, True])
-def test_flows_bind_to_what_encloses_them_or_follows(
-    patient: bool, trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_flows_bind_to_what_encloses_them_or_follows(patient, trace_of, event):
     flow = {"cat": "mine", "name": "f", "pid": 1, "tid": 2, "id": 7}
     events = [
         event(ts=0, dur=10, name="from"),
@@ -139,7 +131,7 @@ def test_flows_bind_to_what_encloses_them_or_follows(
         assert pairs == [("from", target)], more
 
 
-def test_labels_and_ids_of_any_type() -> None:
+def test_labels_and_ids_of_any_type():
     for value, label in (
         (5, 5), (-5, -5), ((1 << 63) - 1, (1 << 63) - 1), (1 << 63, str(1 << 63)), (True, "true"), (None, ""),
         ("x", "x"), (3.0, "3"), (3.5, "3.5"), (float(1 << 53), "9007199254740992.0"), ([1, "a"], '[1,"a"]'),
@@ -155,9 +147,7 @@ def test_labels_and_ids_of_any_type() -> None:
         assert rows._id(value) == number, value
 
 
-def test_an_event_without_a_duration_is_told(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_an_event_without_a_duration_is_told(trace_of, event):
     """Of the thread's time, which old tools write, it is known."""
     bare = {key: value for key, value in event(ts=9).items() if key != "dur"}
     trace = trace_of([event(ts=1), bare, bare | {"ts": 12, "tdur": 2}])

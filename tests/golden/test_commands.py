@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,13 +97,7 @@ def lines(value: Any, indent: str = "") -> str:
 
 
 @pytest.mark.parametrize(("trace", "command"), CASES)
-def test_command(
-    trace: str,
-    command: str,
-    golden: Callable[[str, str, str], None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_command(trace, command, golden, tmp_path, monkeypatch):
     path = SAMPLES / f"{trace}.json.gz"
     if trace == "made":
         path = write_made(tmp_path)
@@ -123,9 +116,7 @@ def test_command(
 
 @pytest.mark.parametrize("form", ["", *FORMS[1:], "--averages 5 --fail-over step=1% --fail-over launches=0"])
 @pytest.mark.parametrize(("one", "other"), COMPARED)
-def test_compare(
-    one: str, other: str, form: str, golden: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compare(one, other, form, golden, monkeypatch):
     monkeypatch.chdir(SAMPLES)
     names = [f"{name}.json.gz" for name in (one, other)]
     result = CliRunner().invoke(main, ["compare", *names, *form.split()])
@@ -136,7 +127,7 @@ def test_compare(
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")
-def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
+def test_findings(path, golden):
     """Of every recorded trace, and of its steps: what they claim."""
     trace = load(path)
     told = []
@@ -151,9 +142,7 @@ def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
 
 
 @pytest.mark.parametrize("name", ["mlp_eager", "train_memory"])
-def test_the_table_on_terminals(
-    name: str, golden: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_on_terminals(name, golden, monkeypatch):
     """Which columns give way where the terminal is narrow."""
     monkeypatch.setattr(terminal, "is_terminal", lambda: True)
     lines = []

@@ -93,25 +93,21 @@ SCENES: dict[str, Callable[[Scene], Scene]] = {
 
 @pytest.mark.parametrize("name", SCENES)
 @pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_ddp"], indirect=True)
-def test_picture(
-    trace: Trace, name: str, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_picture(trace, name, request, golden):
     which = request.node.callspec.params["trace"]
     golden(f"pictures_{which}", name, picture(SCENES[name](opened(trace))))
 
 
 @pytest.mark.parametrize("theme", ["light", "plain", "ascii"])
 @pytest.mark.parametrize("trace", ["made", "mlp_cuda_graph"], indirect=True)
-def test_theme(
-    trace: Trace, theme: str, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_theme(trace, theme, request, golden):
     which = request.node.callspec.params["trace"]
     scene = SCENES["range, marks, an instant"](opened(trace, theme, 61))
     golden(f"pictures_{which}", f"theme {theme}", picture(replace(scene, selected=busiest(trace)), 18))
 
 
 @pytest.mark.parametrize("trace", ["made", "mlp_eager"], indirect=True)
-def test_walk(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
+def test_walk(trace, request, golden):
     """Where the arrow keys lead."""
     scene, told = opened(trace), []
     keys = "down down next next down next up next next down down previous up up next"
@@ -128,7 +124,7 @@ def test_walk(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[st
 
 
 @pytest.mark.parametrize("name", ALL_THEMES)
-def test_colors(name: str, golden: Callable[[str, str, str], None]) -> None:
+def test_colors(name, golden):
     fields = vars_of(ALL_THEMES[name])
     golden("themes", name, "\n".join(f"{key} {value}" for key, value in fields.items()))
 
@@ -140,9 +136,7 @@ def vars_of(theme: Theme) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_ddp"], indirect=True)
-def test_layouts(
-    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_layouts(trace, request, golden):
     """How many rows each track shows on screens of any height, and what is pinned."""
     lines = []
     for height in range(1, 60, 2):
@@ -156,9 +150,7 @@ def test_layouts(
 
 
 @pytest.mark.parametrize("trace", ["made", "train_ddp"], indirect=True)
-def test_small_screens(
-    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_small_screens(trace, request, golden):
     scene = opened(trace, width=86)
     which = request.node.callspec.params["trace"]
     small = replace(scene, view=viewport.resize(scene.view, 34), labels=9, selected=busiest(trace))

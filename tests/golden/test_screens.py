@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -85,7 +84,7 @@ def told(table: Table) -> str:
 @pytest.mark.parametrize(
     "trace", ["made", "made, of the CPU", "train_memory", "train_ddp", "matmul_add_64_cold"]
 )
-def test_tables_of_the_screen(trace: str, tmp_path: Path, golden: Callable[[str, str, str], None]) -> None:
+def test_tables_of_the_screen(trace, tmp_path, golden):
     makers = {"made": made, "made, of the CPU": of_the_cpu}
     for name, table in tables(makers[trace](tmp_path) if trace in makers else sample(trace)).items():
         golden("screens", f"{name} of {trace}", told(table))

@@ -55,7 +55,7 @@ BUNDLES = (
 _faults: dict[tuple[str, ...], Exception | None] = {}
 
 
-async def test_every_pane_shows_it_harmlessly(kind: str, trace_file: Path, tmp_path: Path) -> None:
+async def test_every_pane_shows_it_harmlessly(kind, trace_file, tmp_path):
     together = next((bundle for bundle in BUNDLES if kind in bundle), (kind,))
     if together == (kind,):
         await visit(together, trace_file)
@@ -133,7 +133,7 @@ async def visit(kinds: tuple[str, ...], path: Path) -> None:
 
 
 @pytest.mark.parametrize("typed", ["markup", "right-to-left", "combining", "wide", "zero-width", "tab"])
-async def test_what_is_typed_or_pasted_is_shown_harmlessly(typed: str, tmp_path: Path) -> None:
+async def test_what_is_typed_or_pasted_is_shown_harmlessly(typed, tmp_path):
     from textual import events
 
     app = app_of(write(tmp_path, "harmless"))
@@ -152,7 +152,7 @@ async def test_what_is_typed_or_pasted_is_shown_harmlessly(typed: str, tmp_path:
             await pilot.press("escape", "escape")
 
 
-async def test_files_that_cannot_be_read_are_named_harmlessly(kind: str, tmp_path: Path) -> None:
+async def test_files_that_cannot_be_read_are_named_harmlessly(kind, tmp_path):
     import os
 
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + file_name(kind)))

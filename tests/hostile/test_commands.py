@@ -50,9 +50,7 @@ def markdown(out: str) -> tuple[list[Token], list[Token]]:
 
 
 @pytest.mark.parametrize("form", ["text", "terminal", "--markdown", "--json"])
-def test_no_control_comes_through(
-    kind: str, trace_file: Path, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_control_comes_through(kind, trace_file, form, monkeypatch):
     for arguments in ASKED:
         if form == "terminal":
             monkeypatch.setattr(terminal, "is_terminal", lambda: True)
@@ -67,7 +65,7 @@ def test_no_control_comes_through(
             json.loads(out)
 
 
-def test_text_fits_its_columns(kind: str, trace_file: Path) -> None:
+def test_text_fits_its_columns(kind, trace_file):
     from rich.cells import cell_len
 
     for command in ("summary", "steps", "findings"):
@@ -77,7 +75,7 @@ def test_text_fits_its_columns(kind: str, trace_file: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
-def test_markdown_tables_hold(kind: str, trace_file: Path, arguments: tuple[str, ...]) -> None:
+def test_markdown_tables_hold(kind, trace_file, arguments):
     """Tables of full rows, names whole and as code, and nothing else."""
     tokens, inline = markdown(run(*arguments, str(trace_file), "--markdown")[1])
     width = 0
@@ -100,7 +98,7 @@ def file_name(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("command", ["open", "check", *READING])
-def test_paths_are_shown_harmlessly(command: str, tmp_path: Path) -> None:
+def test_paths_are_shown_harmlessly(command, tmp_path):
     trace = write(tmp_path, "harmless").read_bytes()
     for kind in KINDS:
         folder = os.fsencode(tmp_path) + b"/" + file_name(kind)
@@ -161,7 +159,7 @@ WRONG = [
 
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
-def test_arguments_are_echoed_harmlessly(arguments: tuple[str, ...], terminal: bool, tmp_path: Path) -> None:
+def test_arguments_are_echoed_harmlessly(arguments, terminal, tmp_path):
     """Also where click, which passes escape sequences on to a terminal, writes the message."""
     trace = str(write(tmp_path, "harmless"))
     # What is not UTF-8 in an argument arrives as surrogates of its own kind.

@@ -116,7 +116,7 @@ def ask_everything(path: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(ODD))
-def test_what_events_lack(number: int, tmp_path: Path) -> None:
+def test_what_events_lack(number, tmp_path):
     rng = random.Random(SEED * 1_000_003 + number)
     events = sound()[: rng.choice((None, None, 23))]
     other = written(events, tmp_path / "sound.json")
@@ -125,6 +125,6 @@ def test_what_events_lack(number: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("category", ["kernel", "gpu_memset", "cuda_sync", "gpu_user_annotation", "cpu_op"])
 @pytest.mark.parametrize("phase", ["b", "S", "B", "X", "i", "s"])
-def test_a_single_event_with_nothing_but_a_time(phase: str, category: str, tmp_path: Path) -> None:
+def test_a_single_event_with_nothing_but_a_time(phase, category, tmp_path):
     other = written(sound(), tmp_path / "sound.json")
     ask_everything(written([{"ph": phase, "cat": category, "ts": 1}], tmp_path / "odd.json"), other)

@@ -65,7 +65,7 @@ def check(written: str) -> None:
     assert not unsafe(own, allowed="\n\r"), unsafe(own, allowed="\n\r")[:5]
 
 
-def test_the_app(trace: Path) -> None:
+def test_the_app(trace):
     keys = [
         "1",
         "v",
@@ -92,13 +92,13 @@ def test_the_app(trace: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["table", "gaps", "steps", "summary", "findings"])
-def test_commands(trace: Path, command: str) -> None:
+def test_commands(trace, command):
     written = run([command, str(trace)], [])
     assert "GPU" in written or "step" in written or "Self" in written or "Try" in written
     check(written)
 
 
-def test_messages(trace: Path) -> None:
+def test_messages(trace):
     for arguments in (
         ["open", f"{trace}\x1b]52;c;x\x07"],
         ["table", str(trace), "--sort", "\x1b]52;c;x\x07\x9b"],

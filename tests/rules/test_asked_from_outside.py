@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.conftest import COLLECTION
 from tests.kineto import Event, cpu, launch, run, step, trace_of
@@ -30,12 +28,12 @@ ASKED = {"traceName": "/tmp/tracetui-0/recording-1/trace_9.json"}
         ({}, False, False),
     ],
 )
-def test_how_it_is_told(tmp_path: Path, about: dict[str, str], steps: bool, asked: bool) -> None:
+def test_how_it_is_told(tmp_path, about, steps, asked):
     events = [cpu("aten::mm", 0, 5), *[step(1, 0, 10)] * steps]
     assert asked_from_outside(trace_of(tmp_path, *events, **about)) is asked
 
 
-def test_a_recording_of_kineto_s() -> None:
+def test_a_recording_of_kineto_s():
     path = COLLECTION / "attached" / "h200_500ms.json.gz"
     if not path.exists():
         pytest.skip("no collection of traces")
@@ -47,7 +45,7 @@ def told(trace: Trace) -> dict[str, str]:
     return {finding.rule: f"{finding.title}. {finding.text} {finding.advice}" for finding in found}
 
 
-def test_nothing_is_said_of_a_schedule(tmp_path: Path) -> None:
+def test_nothing_is_said_of_a_schedule(tmp_path):
     """The profiler's work and a slow first launch, then six steps, the first of them slow."""
     events: list[Event] = [overhead(0, 2000), launch(2010, 1, 3000), *run(5100, 50, 2)]
     for n in range(6):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.analysis.test_device_counters import ACTIVE, cycles, sample
 from tests.kineto import Event, run, step, trace_of
@@ -21,7 +19,7 @@ def small_kernels(active: float, count: int = 50) -> list[Event]:
     return events
 
 
-def test_busy_but_not_full(tmp_path: Path) -> None:
+def test_busy_but_not_full(tmp_path):
     one = found(trace_of(tmp_path, *small_kernels(20)), "idle_sms")
     # 20 % of each sample's time, of which kernels ran for nine tenths
     assert one.numbers["sm_active"] == pytest.approx(0.2 / 0.9, abs=1e-3)
@@ -47,7 +45,7 @@ def clocked(*clocks: float) -> list[Event]:
     return events
 
 
-def test_a_clock_that_falls(tmp_path: Path) -> None:
+def test_a_clock_that_falls(tmp_path):
     events = clocked(*[1980] * 10, *[1320] * 10)
     heat = [sample("Power (W)", 100, 350), sample("Power (W)", 1500, 690), sample("Temperature (C)", 5, 80)]
     trace = trace_of(tmp_path, *events, *heat)

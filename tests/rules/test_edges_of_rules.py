@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from tests.analysis.test_step_sources import found as steps_of
@@ -23,7 +21,7 @@ from tracetui.trace import Kind, Trace
 from tracetui.views.explain import explain
 
 
-def test_an_rms_norm_ends_where_other_ops_begin(tmp_path: Path) -> None:
+def test_an_rms_norm_ends_where_other_ops_begin(tmp_path):
     """What stands around it, in the same place but of another name, is no part of it."""
     core = ["aten::pow", "aten::mean", "aten::add", "aten::rsqrt"]
 
@@ -53,7 +51,7 @@ def test_an_rms_norm_ends_where_other_ops_begin(tmp_path: Path) -> None:
         ("Char", 1), ("Bool", 1), ("Float8_e4m3fn", 1), ("Float8_e5m2", 1),
     ],
 )  # fmt: skip
-def test_what_a_collective_sends(tmp_path: Path, dtype: str, size: int) -> None:
+def test_what_a_collective_sends(tmp_path, dtype, size):
     events = collectives(60, 10, 100)
     for event in events:
         event["args"] |= {"dtype": dtype} if "dtype" in event["args"] else {}
@@ -61,7 +59,7 @@ def test_what_a_collective_sends(tmp_path: Path, dtype: str, size: int) -> None:
     assert f"{finding.claims['usual_ns']} {finding.claims['sent'].bytes}" == f"10.0 µs {100 * size}"
 
 
-def test_collectives_whose_calls_take_no_time(tmp_path: Path) -> None:
+def test_collectives_whose_calls_take_no_time(tmp_path):
     """Then it is their time alone that counts; and the other way round."""
     events = [event for event in collectives(60, 10, 64) if not event["name"].startswith("c10d::")]
     finding = found(trace_of(tmp_path, *events), "small_collectives")
@@ -74,9 +72,7 @@ def test_collectives_whose_calls_take_no_time(tmp_path: Path) -> None:
     ("buffers", "gradients", "told"),
     [(200, 200, (True, True)), (200, 10, (True, False)), (10, 200, (False, True))],
 )
-def test_ddp_copies_that_matter_are_told(
-    tmp_path: Path, buffers: float, gradients: float, told: tuple[bool, bool]
-) -> None:
+def test_ddp_copies_that_matter_are_told(tmp_path, buffers, gradients, told):
     finding = found(trace_of(tmp_path, *ddp(buffers, gradients)), "ddp_copies")
     assert finding is not None
     assert [finding.claims[name].ns for name in ("buffers_ns", "gradients_ns")] == [
@@ -87,14 +83,14 @@ def test_ddp_copies_that_matter_are_told(
     assert ("buffers" in finding.text, "gradients" in finding.text) == told
 
 
-def test_numbers_of_unaligned_products(tmp_path: Path) -> None:
+def test_numbers_of_unaligned_products(tmp_path):
     finding = found(trace_of(tmp_path, *products(UNALIGNED, 300)), "unaligned_products")
     assert finding is not None
     whole = sum(float(e["dur"]) for e in products(UNALIGNED, 300) if e["cat"] == "kernel")
     assert finding.numbers == {"share": 300 / whole, "device_ns": 300_000, "kernels": 1}
 
 
-def test_guards_of_a_range(tmp_path: Path) -> None:
+def test_guards_of_a_range(tmp_path):
     """40 of 1,000 us, far from the start of the recording."""
     inside = [
         cpu("TorchDynamo Cache Lookup", 90_100, 40), cpu("Torch-Compiled Region: 0/0", 90_150, 300),
@@ -119,7 +115,7 @@ def optimizer(kernels: int, name: str = "k") -> list[Event]:
     return [*events, cpu("aten::relu", 0, 10), cpu("aten::relu", 90_990, 10)]
 
 
-def test_an_optimizer_loop_of_a_range(tmp_path: Path) -> None:
+def test_an_optimizer_loop_of_a_range(tmp_path):
     trace = trace_of(tmp_path, *optimizer(300))
     (finding,) = RULES["optimizer_loop"](Part(trace).within(range_scope(90_000_000, 91_000_000)))
     assert finding.numbers == {"kernels": 300, "calls": 1, "share": 0.8}
@@ -130,7 +126,7 @@ def test_an_optimizer_loop_of_a_range(tmp_path: Path) -> None:
         assert not list(RULES["optimizer_loop"](part))
 
 
-def test_where_an_optimizer_loop_is_seen(tmp_path: Path) -> None:
+def test_where_an_optimizer_loop_is_seen(tmp_path):
     """The three longest of its calls first, then kernels."""
     events = [note("Optimizer.step#SGD.step", 1000 * n, 900 + n) for n in range(4)]
     for n in range(4 * 300):
@@ -142,7 +138,7 @@ def test_where_an_optimizer_loop_is_seen(tmp_path: Path) -> None:
     assert [trace.name_of(i) for i in finding.evidence[3:]] == ["k"] * 3
 
 
-def test_an_annotation_around_all_is_no_step(tmp_path: Path) -> None:
+def test_an_annotation_around_all_is_no_step(tmp_path):
     """The rounds within it are."""
     rounds = [event for n in range(4) for event in launched("ab", 100.0 * n + 10, 10 * n + 1)]
     inner = [note(f"round {n}", 100 * n + 2, 90) for n in range(4)]
@@ -151,7 +147,7 @@ def test_an_annotation_around_all_is_no_step(tmp_path: Path) -> None:
     assert [low for low, _ in spans(steps)] == [2, 102, 202, 302]
 
 
-def test_a_stream_waits_since_the_work_before_it(tmp_path: Path) -> None:
+def test_a_stream_waits_since_the_work_before_it(tmp_path):
     """Only for what it was told between the two launches: the second kernel of its stream waits for the work
     of stream 13 that was launched before the event was recorded, the others for nothing."""
 
@@ -179,7 +175,7 @@ def test_a_stream_waits_since_the_work_before_it(tmp_path: Path) -> None:
     assert waits_of(trace, wanted[:0]) == []
 
 
-def test_a_gemm_of_deep_gemm_runs_on_tensor_cores() -> None:
+def test_a_gemm_of_deep_gemm_runs_on_tensor_cores():
     name = "void deep_gemm::{}<4096u, 7168u, 128u, 160u, 128u, (deep_gemm::GemmType){}>(float*)"
     for kernel_, kind in (("fp8_gemm_kernel", "gemm"), ("transpose_kernel", "other")):
         one = decode(name.format(kernel_, 0))
@@ -187,7 +183,7 @@ def test_a_gemm_of_deep_gemm_runs_on_tensor_cores() -> None:
     assert decode(name.format("fp8_gemm_kernel", 0)).tile == "128x160x128"
 
 
-def test_a_call_that_launches_nothing(tmp_path: Path) -> None:
+def test_a_call_that_launches_nothing(tmp_path):
     """That is said, unless what is known of the op says it; and not of a trace without a GPU."""
     told = "This call launches nothing: its time is CPU time only."
     work = [cpu("aten::mm", 100, 20), *run(115, 10, 1)]
@@ -203,7 +199,7 @@ def test_a_call_that_launches_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("others", "waits"), [(7, True), (8, False)])
-def test_of_many_waits_the_last_are_looked_at(others: int, waits: bool, tmp_path: Path) -> None:
+def test_of_many_waits_the_last_are_looked_at(others, waits, tmp_path):
     """The first is for work of stream 13, the others for events recorded before there was any."""
     events = [
         launch(0, 1),
@@ -231,7 +227,7 @@ def test_of_many_waits_the_last_are_looked_at(others: int, waits: bool, tmp_path
 
 
 @pytest.mark.parametrize("name", ["cudaMalloc", "cudaFree", "cudaDeviceSynchronize"])
-def test_a_call_that_launches_nothing_is_no_launch(tmp_path: Path, name: str) -> None:
+def test_a_call_that_launches_nothing_is_no_launch(tmp_path, name):
     call = launch(10, 7, 200, name)
     trace = trace_of(tmp_path, cpu("aten::empty", 0, 500), call, *run(700, 5, 8))
     chain = launch_chain(trace, next(i for i in range(len(trace)) if trace.name_of(i) == name))
@@ -252,7 +248,7 @@ def finding_of(trace: Trace, rule: str, scope: Scope | None = None) -> Finding |
 
 
 @pytest.mark.parametrize(("alone", "fires"), [(99, False), (100, True)])
-def test_a_tenth_of_communication_is_enough(tmp_path: Path, alone: float, fires: bool) -> None:
+def test_a_tenth_of_communication_is_enough(tmp_path, alone, fires):
     events = [
         launch(100, 1),
         kernel(100, 900 - alone, 1),
@@ -271,14 +267,14 @@ def test_a_tenth_of_communication_is_enough(tmp_path: Path, alone: float, fires:
         (100, 80, 601, False),
     ],
 )
-def test_a_hotspot(tmp_path: Path, first: float, other: float, end: float, fires: bool) -> None:
+def test_a_hotspot(tmp_path, first, other, end, fires):
     half = (other - 1) / 2
     events = [*run(100, first, 1, GEMM), *run(100 + first, half, 2, "k"), *run(99 + end, 1, 3, "last")]
     events += run(100 + first + half, half, 4, "l")
     assert (finding_of(trace_of(tmp_path, *events), "hotspot") is not None) == fires
 
 
-def test_stretches_before_the_first_op(tmp_path: Path) -> None:
+def test_stretches_before_the_first_op(tmp_path):
     parts = [
         event
         for i, wait in enumerate((60, 90, 70))
@@ -296,7 +292,7 @@ def test_stretches_before_the_first_op(tmp_path: Path) -> None:
     assert finding_of(trace_of(tmp_path, *waits), "before_the_first_op") is None
 
 
-def test_data_loading_of_a_range(tmp_path: Path) -> None:
+def test_data_loading_of_a_range(tmp_path):
     name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     trace = trace_of(tmp_path, step(1, 0, 1000), cpu(name, 500, 40, "user_annotation"), *run(800, 100, 1))
     assert finding_of(trace, "data_loading") is None  # 4 % of the step
@@ -305,7 +301,7 @@ def test_data_loading_of_a_range(tmp_path: Path) -> None:
     assert finding_of(trace, "data_loading", scope=range_scope(450_000, 1_251_000)) is None
 
 
-def test_spread_needs_three_steps_that_run_the_same(tmp_path: Path) -> None:
+def test_spread_needs_three_steps_that_run_the_same(tmp_path):
     def steps(*names: str) -> Trace:
         events = [
             event
@@ -322,7 +318,7 @@ def test_spread_needs_three_steps_that_run_the_same(tmp_path: Path) -> None:
     assert finding_of(steps("", "a", "a", "a"), "spread") is not None  # the first runs none
 
 
-def test_pageable_copies(tmp_path: Path) -> None:
+def test_pageable_copies(tmp_path):
     def copied(length: float) -> Finding | None:
         events = [launch(10, 1, name="cudaMemcpyAsync"), memcpy(20, length, 1, "HtoD (Pageable -> Device)")]
         return finding_of(trace_of(tmp_path, *events, *run(4000, 20, 2)), "pageable_memory")
@@ -336,9 +332,7 @@ def test_pageable_copies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lengths", "advice"), [((2, 2, 20), "Give the GPU more work"), ((2, 40, 40), "Look at what Python does")]
 )
-def test_the_advice_where_the_cpu_sets_the_pace(
-    tmp_path: Path, lengths: tuple[float, ...], advice: str
-) -> None:
+def test_the_advice_where_the_cpu_sets_the_pace(tmp_path, lengths, advice):
     """Where most kernels are shorter than their launches, there is too little to launch."""
     events = [cpu("aten::mm", 500 * i + 80, 215) for i in range(2)]
     for i, length in enumerate(lengths):
@@ -349,13 +343,13 @@ def test_the_advice_where_the_cpu_sets_the_pace(
 
 
 @pytest.mark.parametrize(("end", "fires"), [(1000, True), (1001, False)])
-def test_a_stretch_before_the_first_op_is_a_twentieth_of_all(tmp_path: Path, end: float, fires: bool) -> None:
+def test_a_stretch_before_the_first_op_is_a_twentieth_of_all(tmp_path, end, fires):
     events = [cpu("part", 0, 400, "user_annotation"), cpu("aten::mm", 50, 10), *run(300, 5, 1)]
     trace = trace_of(tmp_path, *events, cpu("aten::add", end - 10, 10))
     assert (finding_of(trace, "before_the_first_op") is not None) == fires
 
 
-def test_the_op_that_the_profiler_interrupts_may_be_the_first_of_all(tmp_path: Path) -> None:
+def test_the_op_that_the_profiler_interrupts_may_be_the_first_of_all(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 100), cpu("Buffer Flush", 20, 10, "overhead") | {"tid": 99})
     op, flush = (next(i for i in range(len(trace)) if trace.name_of(i) == name) for name in
                  ("aten::mm", "Buffer Flush"))  # fmt: skip
@@ -364,7 +358,7 @@ def test_the_op_that_the_profiler_interrupts_may_be_the_first_of_all(tmp_path: P
 
 
 @pytest.mark.parametrize(("wait", "fires"), [(50, True), (49.999, False)])
-def test_the_shortest_stretch_before_the_first_op(tmp_path: Path, wait: float, fires: bool) -> None:
+def test_the_shortest_stretch_before_the_first_op(tmp_path, wait, fires):
     events = [
         cpu("part", 0, 400, "user_annotation"),
         cpu("aten::mm", wait, 10),
@@ -374,7 +368,7 @@ def test_the_shortest_stretch_before_the_first_op(tmp_path: Path, wait: float, f
     assert (finding_of(trace_of(tmp_path, *events), "before_the_first_op") is not None) == fires
 
 
-def test_calls_that_wait_without_a_device_cost_it_nothing(tmp_path: Path) -> None:
+def test_calls_that_wait_without_a_device_cost_it_nothing(tmp_path):
     wait = launch(10, 1, 5000, "cudaStreamSynchronize")
     finding = finding_of(trace_of(tmp_path, cpu("aten::item", 0, 6000), wait), "blocking_calls")
     assert (finding.numbers["wait_ns"], finding.numbers["idle_ns"]) == (5_000_000, 0)
@@ -385,7 +379,7 @@ def note_of(name: str, start: float, duration: float) -> Event:
 
 
 @pytest.mark.parametrize(("alone", "severity"), [(30, "medium"), (31, "high"), (9, "")])
-def test_communication_of_a_cpu(tmp_path: Path, alone: int, severity: str) -> None:
+def test_communication_of_a_cpu(tmp_path, alone, severity):
     """While no thread is in an op, of 100 us."""
     trace = trace_of(
         tmp_path, cpu("aten::mm", 0, 100 - alone), note_of("gloo:all_reduce", 100 - alone, alone)
@@ -394,7 +388,7 @@ def test_communication_of_a_cpu(tmp_path: Path, alone: int, severity: str) -> No
     assert (finding.severity if finding is not None else "") == severity
 
 
-def test_what_is_called_pinned_and_is_no_copy(tmp_path: Path) -> None:
+def test_what_is_called_pinned_and_is_no_copy(tmp_path):
     copy = memcpy(100, 1000, 1)
     copy["args"]["bytes"] = 10_000_000
     events = [launch(95, 1, name="cudaMemcpyAsync"), *run(1200, 500, 2)]
@@ -404,9 +398,7 @@ def test_what_is_called_pinned_and_is_no_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("more", "cold"), [(4, True), (5, False), (1, True)])
-def test_steps_that_do_twice_as_much_as_the_first_are_compared_with_it(
-    tmp_path: Path, more: int, cold: bool
-) -> None:
+def test_steps_that_do_twice_as_much_as_the_first_are_compared_with_it(tmp_path, more, cold):
     events: list[Event] = []
     for n in range(4):
         events.append(step(n, 3000 * n, 2600 if n == 0 else 200))
@@ -418,7 +410,7 @@ def test_steps_that_do_twice_as_much_as_the_first_are_compared_with_it(
 @pytest.mark.parametrize(
     "odd", [{"id": [0]}, {"id": {}}, {"numSms": 10**400}, {"numSms": -1}, {"numSms": "132"}]
 )
-def test_odd_properties_of_a_device(tmp_path: Path, odd: dict[str, object]) -> None:
+def test_odd_properties_of_a_device(tmp_path, odd):
     launched, done = run(10, 900, 1, "few")
     done["args"]["grid"] = [4, 1, 1]
     properties = {"deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132} | odd]}

@@ -241,7 +241,7 @@ def scopes(results: Part) -> Iterator[Part]:
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
-def test_recorded_traces(path: Path) -> None:
+def test_recorded_traces(path):
     results = Part(load(path))
     check(results)
     for part in scopes(results):
@@ -251,7 +251,7 @@ def test_recorded_traces(path: Path) -> None:
 
 
 @pytest.mark.long  # its short version: those recorded here
-def test_wild_traces(wild: Path) -> None:
+def test_wild_traces(wild):
     for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
         results = Part(load(path))
         check(results, 20)
@@ -292,13 +292,7 @@ calls = st.tuples(st.integers(0, 900), st.integers(1, 300), st.sampled_from(NAME
     1,
     None,
 )  # fmt: skip
-def test_random_traces(
-    tmp_path_factory: pytest.TempPathFactory,
-    works: list[tuple[int, int, int, int, int]],
-    others: list[tuple[int, int, tuple[str, str], int]],
-    steps: int,
-    which: int | None,
-) -> None:
+def test_random_traces(tmp_path_factory, works, others, steps, which):
     """`which`: the part that is looked at beside the whole; None for each."""
     events: list[Event] = [step(n, 300 * n, 290) for n in range(steps)]
     for n, (start, length, ahead, stream, kind) in enumerate(works):

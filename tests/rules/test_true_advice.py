@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.test_rules import found
@@ -23,7 +21,7 @@ def optimizer(name: str, start: int, kernels: int, first: int) -> list[Event]:
     return events
 
 
-def test_kernels_a_call_are_those_of_one_optimizer(tmp_path: Path) -> None:
+def test_kernels_a_call_are_those_of_one_optimizer(tmp_path):
     """SparseAdam for the embeddings, tensor by tensor, and Adam for the rest, in a few kernels."""
     events = [*optimizer("SparseAdam", 0, 240, 1), *optimizer("Adam", 5000, 10, 500), *run(6000, 90, 999)]
     finding = found(trace_of(tmp_path, *events), "optimizer_loop")
@@ -32,7 +30,7 @@ def test_kernels_a_call_are_those_of_one_optimizer(tmp_path: Path) -> None:
     assert finding.claims["can"] == "nothing"
 
 
-def test_all_phases_that_compile_are_named(tmp_path: Path) -> None:
+def test_all_phases_that_compile_are_named(tmp_path):
     """The backward pass is compiled when it first runs, not within what compiles the forward pass."""
     events = [step(0, 0, 6000), step(1, 7000, 100), *run(10, 5, 1), *run(7010, 5, 2)]
     for name, start, length in (
@@ -48,7 +46,7 @@ def test_all_phases_that_compile_are_named(tmp_path: Path) -> None:
 SILU = "scaled_silu"
 
 
-def test_kernels_of_other_shapes_are_not_the_same_work(tmp_path: Path) -> None:
+def test_kernels_of_other_shapes_are_not_the_same_work(tmp_path):
     """A random fill has as many blocks for any size; the next kernel shows that the sizes differ."""
 
     def steps(grids: tuple[int, ...]) -> list[Event]:
@@ -74,7 +72,7 @@ CAST = (
 )
 
 
-def test_what_to_do_about_casts(tmp_path: Path) -> None:
+def test_what_to_do_about_casts(tmp_path):
     """Weights in 8 bits are not to be converted once and for all; without ops nothing is known."""
 
     def casts(*types: str, ops: bool = True) -> str:
@@ -92,7 +90,7 @@ def test_what_to_do_about_casts(tmp_path: Path) -> None:
     assert casts(ops=False) == "unknown"
 
 
-def test_casts_to_what_the_matmuls_take(tmp_path: Path) -> None:
+def test_casts_to_what_the_matmuls_take(tmp_path):
     """A product in int8 needs its inputs in int8, and gives int32."""
 
     def advice(product: str) -> str:
@@ -108,7 +106,7 @@ def test_casts_to_what_the_matmuls_take(tmp_path: Path) -> None:
     assert advice(GEMM) == "once"
 
 
-def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
+def test_an_annotation_that_only_a_slow_step_has(tmp_path):
     events: list[Event] = []
     for n in range(5):
         events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + 100, 50, n + 1)]
@@ -120,9 +118,7 @@ def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("length", "told"), [(4_000, False), (4_001, True)])
-def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_more(
-    tmp_path: Path, length: int, told: bool
-) -> None:
+def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_more(tmp_path, length, told):
     """A step of 9 ms among steps of 1 ms."""
     events: list[Event] = []
     for n in range(5):
@@ -132,7 +128,7 @@ def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_mor
     assert (finding.claims.get("only") == "save_checkpoint") is told
 
 
-def test_a_slow_step_that_waits_for_its_batch(tmp_path: Path) -> None:
+def test_a_slow_step_that_waits_for_its_batch(tmp_path):
     """Of 8 ms more, 7.5 pass in the DataLoader, where no op runs."""
     events: list[Event] = []
     for n in range(5):
@@ -144,7 +140,7 @@ def test_a_slow_step_that_waits_for_its_batch(tmp_path: Path) -> None:
     assert "more workers" in f"{finding.claims['advice']}"
 
 
-def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path: Path) -> None:
+def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path):
     """An op of autograd's thread takes 8 ms more; it ends 500 us before the step does."""
     events: list[Event] = []
     for n in range(5):
@@ -159,7 +155,7 @@ def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("evaluates", [True, False])
-def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path: Path, evaluates: bool) -> None:
+def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path, evaluates):
     """A step launches 1 ms of work, the third 5 ms: the GPU is never idle, and steps are of one length."""
     events: list[Event] = []
     at = 100
@@ -187,7 +183,7 @@ def allocating(frees: int) -> list[Event]:
     return events
 
 
-def test_no_caching_allocator(tmp_path: Path) -> None:
+def test_no_caching_allocator(tmp_path):
     finding = found(trace_of(tmp_path, *allocating(60)), "overhead_bound")
     assert "no caching" in f"{finding.claims['advice']}"
     finding = found(trace_of(tmp_path, *allocating(20)), "overhead_bound")
@@ -211,7 +207,7 @@ def copies(length: float, *ways: str) -> list[Event]:
 IN, OUT = "HtoD (Pageable -> Device)", "DtoH (Device -> Pageable)"
 
 
-def test_small_copies_are_told_once(tmp_path: Path) -> None:
+def test_small_copies_are_told_once(tmp_path):
     """Pinning does nothing for copies of a few bytes: one copy of all is what helps."""
     trace = trace_of(tmp_path, *copies(1, IN, IN))
     assert found(trace, "pageable_memory") is None
@@ -226,7 +222,7 @@ def test_small_copies_are_told_once(tmp_path: Path) -> None:
     ("kernels", "length", "said"),
     [(1, 1, "20 of 40 launches"), (2, 1, "20 of 60 launches"), (3, 1, ""), (1, 20, "")],
 )
-def test_values_that_are_sent_one_by_one(tmp_path: Path, kernels: int, length: float, said: str) -> None:
+def test_values_that_are_sent_one_by_one(tmp_path, kernels, length, said):
     """`torch.tensor(value, device="cuda")` before every kernel or two; a copy of 20 us is no small one."""
     events: list[Event] = []
     for n in range(20):
@@ -241,7 +237,7 @@ def test_values_that_are_sent_one_by_one(tmp_path: Path, kernels: int, length: f
         assert f"{finding.claims['small_copies']} of {finding.claims['launches']} launches" == said
 
 
-def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
+def test_copies_of_both_ways_are_no_batches(tmp_path):
     """Gradients to the host, parameters back: what an optimizer on the host needs."""
     for ways, out in (((IN, OUT), None), ((IN, IN), False), ((OUT, OUT), True)):
         trace = trace_of(tmp_path, *copies(100, *ways))
@@ -253,7 +249,7 @@ def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
 
 
-def test_what_a_recurrent_network_copies(tmp_path: Path) -> None:
+def test_what_a_recurrent_network_copies(tmp_path):
     """cuDNN copies within its own call: nobody can lay its inputs out otherwise."""
 
     def told(name: str) -> bool:
@@ -274,13 +270,13 @@ def test_what_a_recurrent_network_copies(tmp_path: Path) -> None:
     "name",
     ["aten::addmm", "aten::baddbmm", "aten::bmm"],
 )
-def test_the_op_that_copies_before_it_multiplies(tmp_path: Path, name: str) -> None:
+def test_the_op_that_copies_before_it_multiplies(tmp_path, name):
     events = [cpu(name, 0, 30), launch(5, 1), memcpy(20, 10, 1, "DtoD (Device -> Device)")]
     events += [launch(15, 2), kernel(31, 50, 2, name=GEMM)]
     assert found(trace_of(tmp_path, *events), "copy_before_product").claims["name"] == name
 
 
-def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
+def test_two_ops_that_plan_for_each_shape(tmp_path):
     """cuDNN's attention plans forward and backward: both are told, and together they are the reason."""
     names = ("aten::_cudnn_attention_forward", "aten::_cudnn_attention_backward")
     events: list[Event] = []
@@ -301,7 +297,7 @@ def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
     assert f"{bound.claims['advice']}" == "other attention"
 
 
-def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
+def test_what_many_devices_share_is_told_once(tmp_path):
     """Three of four GPUs are idle for most of the time, one computes all the time."""
 
     def told(busy: tuple[int, ...]) -> list[Finding]:
@@ -326,7 +322,7 @@ def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
     assert [f.device for f in told((100, 50, 980))] == ["GPU 1", "GPU 0"]
 
 
-def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
+def test_what_an_environment_computes_on_the_cpu(tmp_path):
     """A fifth of the time in ops is no launching, though most is."""
 
     def told(length: int, name: str = "aten::einsum", more: tuple[Event, ...] = ()) -> str:
@@ -352,7 +348,7 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
     ("name", "said"),
     [("env_step", "in annotation, more per launch"), ("Optimizer.step#Adam.step", "more per launch")],
 )
-def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path: Path, name: str, said: str) -> None:
+def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path, name, said):
     """Of each ms 400 us pass in an annotation without ops, and 500 in ops that launch tiny kernels."""
     events: list[Event] = []
     for n in range(20):
@@ -367,7 +363,7 @@ def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path: Path, n
 
 
 @pytest.mark.parametrize("waits", [2, 3])
-def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path: Path, waits: int) -> None:
+def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path, waits):
     """Each wait is a copy and a call that waits for it, in one op."""
     events: list[Event] = []
     for n in range(3):
@@ -402,7 +398,7 @@ def launches(count: int, call: str = "cudaLaunchKernel", category: str = "cuda_r
     return events
 
 
-def test_the_waits_of_a_single_step_count(tmp_path: Path) -> None:
+def test_the_waits_of_a_single_step_count(tmp_path):
     events = launches(120)
     for n in range(6):
         at = 200 * n + 100
@@ -421,18 +417,14 @@ def test_the_waits_of_a_single_step_count(tmp_path: Path) -> None:
     ("call", "category", "graphs"),
     [("cudaLaunchKernel", "cuda_runtime", True), ("urEnqueueKernelLaunch", "xpu_runtime", False)],
 )
-def test_cuda_graphs_are_for_gpus_that_have_them(
-    tmp_path: Path, call: str, category: str, graphs: bool
-) -> None:
+def test_cuda_graphs_are_for_gpus_that_have_them(tmp_path, call, category, graphs):
     trace = trace_of(tmp_path, *launches(120, call, category))
     for rule in ("overhead_bound", "short_calls"):
         assert (found_whole(trace, rule).claims["graphs"] == "advised") is graphs
 
 
 @pytest.mark.parametrize(("ahead", "length", "paced"), [(40, 300, True), (60, 300, False), (60, 60, True)])
-def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(
-    tmp_path: Path, ahead: float, length: float, paced: bool
-) -> None:
+def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(tmp_path, ahead, length, paced):
     """A kernel in each ms, and 12 gaps: where the GPU is hardly ever busy, it cannot gain much either."""
     events: list[Event] = []
     for n in range(12):
@@ -443,9 +435,7 @@ def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(
 
 
 @pytest.mark.parametrize(("between", "severity"), [(10, ""), (11, "low"), (25, "low"), (26, "medium")])
-def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(
-    tmp_path: Path, between: float, severity: str
-) -> None:
+def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(tmp_path, between, severity):
     """Of each 100 us, the GPU waits so many for a launch."""
     events: list[Event] = []
     for n in range(120):
@@ -454,7 +444,7 @@ def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(
     assert (finding.severity if finding else "") == severity
 
 
-def test_anomaly_detection_comes_before_all_other_advice(tmp_path: Path) -> None:
+def test_anomaly_detection_comes_before_all_other_advice(tmp_path):
     """It launches most of the short kernels itself."""
     events = launches(120)
     for n in range(120):
@@ -468,9 +458,7 @@ def test_anomaly_detection_comes_before_all_other_advice(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("more", ["dispatch", "launch"])
-def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surprise(
-    tmp_path: Path, more: str
-) -> None:
+def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surprise(tmp_path, more):
     """Kernels of 2 us, 100 us apart: half of that outside of ops, the rest in an op or on the way."""
     events: list[Event] = []
     for n in range(20):
@@ -484,7 +472,7 @@ def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surpri
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_what_is_partly_compiled_is_not_told_to_be(tmp_path: Path, compiled: bool) -> None:
+def test_what_is_partly_compiled_is_not_told_to_be(tmp_path, compiled):
     """One of five launches is a compiled region's."""
     events: list[Event] = []
     for n in range(50):
@@ -495,7 +483,7 @@ def test_what_is_partly_compiled_is_not_told_to_be(tmp_path: Path, compiled: boo
 
 
 @pytest.mark.parametrize("name", ["Optimizer.step#AdamW.step", "update"])
-def test_an_optimizer_on_the_cpu(tmp_path: Path, name: str) -> None:
+def test_an_optimizer_on_the_cpu(tmp_path, name):
     """Most of each step are ops that launch nothing; only of PyTorch's optimizers it is known what helps."""
     events: list[Event] = []
     for n in range(3):
@@ -513,7 +501,7 @@ def test_an_optimizer_on_the_cpu(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["aten::_cudnn_rnn", "aten::lstm_by_hand"])
-def test_what_a_library_launches_for_each_time_step(tmp_path: Path, op: str) -> None:
+def test_what_a_library_launches_for_each_time_step(tmp_path, op):
     """One op launches 200 kernels, on two streams in turn."""
     events = [step(0, 0, 4_200), cpu(op, 50, 4_100)]
     for n in range(200):
@@ -527,7 +515,7 @@ def test_what_a_library_launches_for_each_time_step(tmp_path: Path, op: str) -> 
     assert "streams_in_turn" not in told  # one op uses both
 
 
-def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
+def test_where_launches_block_faster_kernels_would_help(tmp_path):
     """Every kernel holds the CPU up, so the CPU alone does not set the pace."""
 
     def told(blocks: bool) -> Finding:
@@ -545,7 +533,7 @@ def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
     assert f"{told(True).claims['advice']}" == "unblock"
 
 
-def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
+def test_many_values_that_are_read_one_by_one(tmp_path):
     def told(values: int) -> str:
         events: list[Event] = []
         for n in range(3 * values):
@@ -562,7 +550,7 @@ def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("way", "told"), [(IN, False), ("HtoD (Pinned -> Device)", True)])
-def test_waits_that_are_pageable_copies_are_told_once(tmp_path: Path, way: str, told: bool) -> None:
+def test_waits_that_are_pageable_copies_are_told_once(tmp_path, way, told):
     """The device is busy with the copies meanwhile: "leave them" would be wrong where pinning helps."""
     events: list[Event] = []
     for n in range(50):
@@ -576,7 +564,7 @@ def test_waits_that_are_pageable_copies_are_told_once(tmp_path: Path, way: str, 
 
 
 @pytest.mark.parametrize(("length", "fires"), [(20_000, True), (40, False)])
-def test_one_launch_that_takes_long_is_not_many(tmp_path: Path, length: float, fires: bool) -> None:
+def test_one_launch_that_takes_long_is_not_many(tmp_path, length, fires):
     """One in the middle, of a kernel that ran before: no first use."""
     events: list[Event] = []
     for n in range(20):
@@ -592,7 +580,7 @@ def test_one_launch_that_takes_long_is_not_many(tmp_path: Path, length: float, f
 
 
 @pytest.mark.parametrize("lost", ["ids", "one thread", "every call"])
-def test_work_without_launches(tmp_path: Path, lost: str) -> None:
+def test_work_without_launches(tmp_path, lost):
     """Calls that lost their ids are there to be looked at; calls that are not there are not."""
     events = []
     for n in range(20):
@@ -615,9 +603,7 @@ def test_work_without_launches(tmp_path: Path, lost: str) -> None:
         (True, 1, "stacks, memory"),
     ],
 )
-def test_only_what_was_recorded_can_be_left_out(
-    tmp_path: Path, stacks: bool, memory: int, advice: str
-) -> None:
+def test_only_what_was_recorded_can_be_left_out(tmp_path, stacks, memory, advice):
     """The profiler holds the GPU up between two kernels."""
     events = [*run(10, 100, 1), cpu("aten::mm", 100, 2100), *run(2200, 300, 2)]
     events.append(cpu("Buffer Flush", 150, 2000, "overhead"))

@@ -61,14 +61,14 @@ def in_view(session: Session, event: Event) -> bool:
     return shown and (event.source, lane, depth) in rows
 
 
-def test_one_recording_is_not_compared() -> None:
+def test_one_recording_is_not_compared():
     session = Session.open(EAGER)
     assert session.layout is SINGLE
     assert session.comparing.beside() == ()
     assert session.walk.scene.sources[0].letter == ""
 
 
-def test_what_is_not_known_yet_is_said() -> None:
+def test_what_is_not_known_yet_is_said():
     session = Session.open(EAGER, COMPILED)
     session.walk.select(0)
     assert session.layout is PAIR
@@ -78,7 +78,7 @@ def test_what_is_not_known_yet_is_said() -> None:
     assert session.comparing.differences == ()
 
 
-def test_the_first_matched_steps_are_aligned_and_shown() -> None:
+def test_the_first_matched_steps_are_aligned_and_shown():
     session = opened()
     a, b = traces(session)
     first = [named(trace, "ProfilerStep#", Kind.ANNOTATION)[0] for trace in (a, b)]
@@ -101,7 +101,7 @@ def test_the_first_matched_steps_are_aligned_and_shown() -> None:
     assert session.walk.view == before
 
 
-def test_every_matched_event_is_its_partners_partner() -> None:
+def test_every_matched_event_is_its_partners_partner():
     session = opened()
     links = [source.links for source in session.walk.scene.sources]
     a, b = traces(session)
@@ -123,7 +123,7 @@ def test_every_matched_event_is_its_partners_partner() -> None:
     assert links[0].partner[steps[0]].tolist() == steps[1]
 
 
-def test_selecting_lights_the_partner_and_tells_both_times() -> None:
+def test_selecting_lights_the_partner_and_tells_both_times():
     session = opened()
     a, b = traces(session)
     gemm, other = named(a, "nvjet")[3], named(b, "nvjet")[3]
@@ -148,7 +148,7 @@ def test_selecting_lights_the_partner_and_tells_both_times() -> None:
     assert [source.partner for source in session.walk.scene.sources] == [-1, -1]
 
 
-def test_what_only_one_has_is_said_and_has_no_partner() -> None:
+def test_what_only_one_has_is_said_and_has_no_partner():
     session = opened()
     _, b = traces(session)
     session.walk.select(named(b, "triton_poi")[0], of=1)
@@ -159,7 +159,7 @@ def test_what_only_one_has_is_said_and_has_no_partner() -> None:
     assert session.walk.scene.sources[0].partner == -1
 
 
-def test_the_partner_comes_into_view_where_it_would_be_off_the_screen() -> None:
+def test_the_partner_comes_into_view_where_it_would_be_off_the_screen():
     session = opened()
     a, b = traces(session)
     session.walk.zoom(60)
@@ -169,7 +169,7 @@ def test_the_partner_comes_into_view_where_it_would_be_off_the_screen() -> None:
         assert in_view(session, Event(1, named(b, "nvjet")[n]))
 
 
-def test_aligning_keeps_the_selection_where_it_is() -> None:
+def test_aligning_keeps_the_selection_where_it_is():
     session = opened()
     a, b = traces(session)
     gemm, other = named(a, "nvjet")[4], named(b, "nvjet")[4]
@@ -188,7 +188,7 @@ def test_aligning_keeps_the_selection_where_it_is() -> None:
     assert len(set(starts(session, *(named(a, "nvjet")[1], named(b, "nvjet")[1])))) == 1
 
 
-def test_marks_matches_and_gaps_move_along() -> None:
+def test_marks_matches_and_gaps_move_along():
     session = opened()
     _, b = traces(session)
     session.draw_gaps()
@@ -213,7 +213,7 @@ def test_marks_matches_and_gaps_move_along() -> None:
     assert session.walk.scene.event == Event(1, int(gaps.after[session.gaps.at or 0]))
 
 
-def test_the_differences_one_after_the_other_and_around() -> None:
+def test_the_differences_one_after_the_other_and_around():
     session = opened()
     comparing = session.comparing
     told = comparing.differences
@@ -241,7 +241,7 @@ def test_the_differences_one_after_the_other_and_around() -> None:
     assert comparing.told() == ()
 
 
-def test_the_only_difference_is_gone_through_place_by_place() -> None:
+def test_the_only_difference_is_gone_through_place_by_place():
     session = opened()
     found = session.comparing.work_out()
     one = next(one for one in found.comparison.explanations if len(one.places) == 3)
@@ -256,7 +256,7 @@ def test_the_only_difference_is_gone_through_place_by_place() -> None:
     ]
 
 
-def test_a_difference_is_shown_where_it_is_in_both() -> None:
+def test_a_difference_is_shown_where_it_is_in_both():
     session = opened()
     a, b = traces(session)
     comparing = session.comparing
@@ -275,7 +275,7 @@ def test_a_difference_is_shown_where_it_is_in_both() -> None:
 
 
 @pytest.mark.parametrize("theme", ["colored", "plain"])
-def test_what_only_one_has_is_marked_with_and_without_colors(theme: str) -> None:
+def test_what_only_one_has_is_marked_with_and_without_colors(theme):
     session = opened(size=(160, 40))
     if theme == "plain":
         sources = session.walk.scene.sources
@@ -296,7 +296,7 @@ def test_what_only_one_has_is_marked_with_and_without_colors(theme: str) -> None
     assert "+gemm" not in text
 
 
-def test_the_marks_on_the_headings_are_where_the_events_are() -> None:
+def test_the_marks_on_the_headings_are_where_the_events_are():
     scene = opened().walk.scene
     for of, source in enumerate(scene.sources):
         links, view, trace = source.links, scene.local(of).view, source.trace
@@ -312,7 +312,7 @@ def test_the_marks_on_the_headings_are_where_the_events_are() -> None:
         assert not links.alone_in(7, view).any()
 
 
-def test_a_recording_beside_itself_differs_in_nothing() -> None:
+def test_a_recording_beside_itself_differs_in_nothing():
     session = opened(EAGER, EAGER)
     comparing = session.comparing
     assert comparing.differences == ()
@@ -322,7 +322,7 @@ def test_a_recording_beside_itself_differs_in_nothing() -> None:
     assert comparing.beside()[-1] == ("  B - A = 0", False)
 
 
-def test_recordings_are_called_by_what_tells_them_apart(tmp_path: Path) -> None:
+def test_recordings_are_called_by_what_tells_them_apart(tmp_path):
     session = Session.open(EAGER, COMPILED)
     assert [session.walk.scene.title(of) for of in (0, 1)] == ["A mlp_eager", "B mlp_compile"]
     paths = []
@@ -335,7 +335,7 @@ def test_recordings_are_called_by_what_tells_them_apart(tmp_path: Path) -> None:
     assert [session.walk.scene.title(of) for of in (0, 1)] == ["A one/run", "B two/run"]
 
 
-def test_a_lane_whose_rule_is_scrolled_off_says_whose_it_is() -> None:
+def test_a_lane_whose_rule_is_scrolled_off_says_whose_it_is():
     session = opened(size=(80, 10))
     _, b = traces(session)
     assert "A stream" not in "\n".join(picture(session))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from tests.kineto import cpu, run, trace_of
 
@@ -16,7 +15,7 @@ def at(trace: Trace, name: str, start: int) -> list[int]:
     return [i for i in range(len(trace)) if trace.name_of(i) == name and trace.start[i] == start * 1000]
 
 
-def test_the_same_event_is_on_the_same_thread(tmp_path: Path) -> None:
+def test_the_same_event_is_on_the_same_thread(tmp_path):
     other = cpu("op", 100, 20) | {"tid": 10}
     elsewhere = cpu("op", 100, 20) | {"pid": 8}
     whole = trace_of(tmp_path, cpu("first", 0, 5), cpu("op", 100, 20), other, elsewhere)
@@ -30,7 +29,7 @@ def test_the_same_event_is_on_the_same_thread(tmp_path: Path) -> None:
         assert [whole.processes[lanes[0].process].pid, part.processes[lanes[1].process].pid] == ["9", "9"]
 
 
-def test_what_is_not_the_same_event(tmp_path: Path) -> None:
+def test_what_is_not_the_same_event(tmp_path):
     """Another name, length, time or thread; or two that are alike."""
     part = trace_of(tmp_path, cpu("op", 7, 20))
     for others in (
@@ -49,7 +48,7 @@ def test_what_is_not_the_same_event(tmp_path: Path) -> None:
     assert (whole.name_of(found), whole.duration[found]) == ("op", 20_000)
 
 
-def test_a_move_says_whether_it_led_anywhere(tmp_path: Path) -> None:
+def test_a_move_says_whether_it_led_anywhere(tmp_path):
     path = tmp_path / "t.json"
     events = [cpu("a", 0, 100), cpu("b", 10, 20), cpu("c", 200, 50), *run(300, 40, 1)]
     path.write_text(json.dumps({"traceEvents": events}))
@@ -71,7 +70,7 @@ def test_a_move_says_whether_it_led_anywhere(tmp_path: Path) -> None:
         assert walk.selected == event, direction
 
 
-def test_the_time_of_the_selection_becomes_the_range(tmp_path: Path) -> None:
+def test_the_time_of_the_selection_becomes_the_range(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"traceEvents": [cpu("a", 0, 100), cpu("b", 40, 0), cpu("c", 50, 20)]}))
     session = Session.open(path)
@@ -86,7 +85,7 @@ def test_the_time_of_the_selection_becomes_the_range(tmp_path: Path) -> None:
         assert walk.scene.band == band
 
 
-def test_what_is_selected_in_a_beginning_stays_selected_and_in_view(tmp_path: Path) -> None:
+def test_what_is_selected_in_a_beginning_stays_selected_and_in_view(tmp_path):
     """Nobody has moved: only the selection makes the view stay."""
     trace = trace_of(tmp_path, *[cpu(f"op {n}", 100 * n, 50) for n in range(40)])
     whole, part = (Session([Recording(trace)]) for _ in range(2))
@@ -101,7 +100,7 @@ def test_what_is_selected_in_a_beginning_stays_selected_and_in_view(tmp_path: Pa
     assert whole.walk.view == part.walk.view
 
 
-def test_a_beginning_does_not_know_the_base_of_its_times(tmp_path: Path) -> None:
+def test_a_beginning_does_not_know_the_base_of_its_times(tmp_path):
     """It may be at the end of the file: what was selected stays so all the same."""
     events = [cpu(f"op {n}", 100 * n, 50) for n in range(40)]
     part = Session([Recording(trace_of(tmp_path, *events))])

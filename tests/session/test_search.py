@@ -62,7 +62,7 @@ def trace(tmp_path: Path) -> Trace:
         ("nothing-like-it", []),
     ],
 )
-def test_queries(trace: Trace, query: str, names: list[str]) -> None:
+def test_queries(trace, query, names):
     search = Session([Recording(trace)]).search
     search.find(query)
     assert [trace.name_of(search.event(place).slice) for place in range(len(search))] == names
@@ -71,7 +71,7 @@ def test_queries(trace: Trace, query: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     "query", ["/(/", "dur:100us", "/" + "a" * 300 + "/", "/(?=a)/", "/\\1/", "/\ud800/", "a " * 2000]
 )
-def test_a_wrong_query_says_so_in_one_line(trace: Trace, query: str) -> None:
+def test_a_wrong_query_says_so_in_one_line(trace, query):
     with pytest.raises(QueryError) as caught:
         matches(trace, query)
     assert str(caught.value)
@@ -81,14 +81,14 @@ def test_a_wrong_query_says_so_in_one_line(trace: Trace, query: str) -> None:
 HALF_TYPED = "/(a+)+$|[^b-d]{2,3}(?P<x>é)\\d\\.*?/"
 
 
-def test_any_beginning_of_an_expression_is_an_answer_or_a_wrong_query(trace: Trace) -> None:
+def test_any_beginning_of_an_expression_is_an_answer_or_a_wrong_query(trace):
     for end in range(len(HALF_TYPED) + 1):
         with contextlib.suppress(QueryError):
             matches(trace, HALF_TYPED[:end])
     assert not matches(trace, HALF_TYPED).any()
 
 
-def test_no_expression_takes_long(tmp_path: Path) -> None:
+def test_no_expression_takes_long(tmp_path):
     """Python's own engine would take years."""
     path = tmp_path / "t.json"
     path.write_text(
@@ -99,9 +99,7 @@ def test_no_expression_takes_long(tmp_path: Path) -> None:
         assert matches(found, query).sum() == count
 
 
-def test_without_the_library_for_expressions_they_are_refused_and_texts_are_found(
-    trace: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library_for_expressions_they_are_refused_and_texts_are_found(trace, monkeypatch):
     """However hostile they are: Python's own engine is never asked."""
     monkeypatch.setitem(sys.modules, "re2", None)
     for query in ("/mm/", "/(a+)+$/", "name:/mm/", "/half typed"):
@@ -126,17 +124,17 @@ def test_without_the_library_for_expressions_they_are_refused_and_texts_are_foun
         "\\s",
     ],
 )
-def test_ordinary_expressions_match_as_in_python(trace: Trace, pattern: str) -> None:
+def test_ordinary_expressions_match_as_in_python(trace, pattern):
     expected = [bool(re.search(pattern, trace.name_of(i), re.IGNORECASE)) for i in range(len(trace))]
     assert matches(trace, f"name:/{pattern}/").tolist() == expected
 
 
-def test_words() -> None:
+def test_words():
     assert split('a "b c" /d e/ -name:/f g/ dur>1ms') == ["a", "b c", "/d e/", "-name:/f g/", "dur>1ms"]
     assert split("/unfinished and") == ["/unfinished and"]
 
 
-def test_times() -> None:
+def test_times():
     assert [parse_time(t) for t in ("5", "5us", "1.5ms", "2 s", "1,000 ns")] == [5e3, 5e3, 1.5e6, 2e9, 1e3]
     assert [parse_time(t) for t in ("5\u00b5s", "5\u03bcs", ".5us", "-2ms", "1.1us")] == [
         5e3,
@@ -150,7 +148,7 @@ def test_times() -> None:
             parse_time(text)
 
 
-def test_walking_goes_around_both_ends(trace: Trace) -> None:
+def test_walking_goes_around_both_ends(trace):
     session = Session([Recording(trace)])
     search, walk = session.search, session.walk
     assert search.next(1) is None
@@ -171,7 +169,7 @@ def test_walking_goes_around_both_ends(trace: Trace) -> None:
     assert next_from(other, -1) == 1
 
 
-def test_from_the_left_edge_of_the_view(trace: Trace) -> None:
+def test_from_the_left_edge_of_the_view(trace):
     session = Session([Recording(trace)])
     session.search.find("aten")
     session.walk.show(160_000, 190_000)
@@ -179,7 +177,7 @@ def test_from_the_left_edge_of_the_view(trace: Trace) -> None:
     assert session.search.next(-1) == 0
 
 
-def test_a_wrong_query_leaves_the_search_as_it_was(trace: Trace) -> None:
+def test_a_wrong_query_leaves_the_search_as_it_was(trace):
     session = Session([Recording(trace)])
     session.search.find("aten")
     with pytest.raises(QueryError):
@@ -192,7 +190,7 @@ def test_a_wrong_query_leaves_the_search_as_it_was(trace: Trace) -> None:
     assert session.walk.scene.source.matches is None
 
 
-def test_an_expression_that_is_not_finished_is_searched_as_it_is(tmp_path: Path) -> None:
+def test_an_expression_that_is_not_finished_is_searched_as_it_is(tmp_path):
     trace = trace_of(tmp_path, cpu("mm", 0, 5), cpu("mul", 10, 5), cpu("a/b", 20, 5))
     for query, found in (("/mm", [0]), ("/m", [0, 1]), ("/m/", [0, 1]), ("/", [2]), ("name:/mu", [1])):
         assert np.flatnonzero(matches(trace, query)).tolist() == found, query

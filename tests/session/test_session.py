@@ -29,7 +29,7 @@ def picture(session: Session) -> str:
     return "\n".join(canvas.text(y) for y in range(canvas.height))
 
 
-def test_it_needs_neither_textual_nor_a_terminal() -> None:
+def test_it_needs_neither_textual_nor_a_terminal():
     code = (
         "import sys; from tracetui.session.session import Session; "
         f"s = Session.open({str(EAGER)!r}); s.search.find('mm'); s.walk.zoom(2); s.draw_gaps(); "
@@ -39,7 +39,7 @@ def test_it_needs_neither_textual_nor_a_terminal() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
-def test_links_lead_from_an_op_to_its_kernel_and_back() -> None:
+def test_links_lead_from_an_op_to_its_kernel_and_back():
     session = Session.open(EAGER)
     trace = session.active.trace
     assert session.follow(1) == (None, "select an event first")
@@ -56,13 +56,13 @@ def test_links_lead_from_an_op_to_its_kernel_and_back() -> None:
     assert session.follow(-1)[0] == seen[1]
 
 
-def test_at_first_all_is_in_view_with_a_hundredth_more_at_each_end() -> None:
+def test_at_first_all_is_in_view_with_a_hundredth_more_at_each_end():
     scene = Session.open(EAGER).walk.scene
     low, high = scene.first_view
     assert scene.view.span_ns / (high - low) == pytest.approx(1.02, abs=0.001)
 
 
-def test_gaps_go_from_the_longest_down_and_around() -> None:
+def test_gaps_go_from_the_longest_down_and_around():
     session = Session.open(EAGER)
     count = session.draw_gaps()
     gaps = gaps_of(session.active.whole)
@@ -80,7 +80,7 @@ def test_gaps_go_from_the_longest_down_and_around() -> None:
     assert session.walk.scene.gap is None
 
 
-def test_scopes_follow_range_view_and_step() -> None:
+def test_scopes_follow_range_view_and_step():
     session = Session.open(TRAIN)
     scopes, walk = session.scopes, session.walk
     assert scopes.scope is None
@@ -106,14 +106,14 @@ def test_scopes_follow_range_view_and_step() -> None:
     assert (scopes.scope.kind, scopes.frozen) == ("step", False)
 
 
-def test_a_scope_follows_the_view_only_when_it_was_told_to() -> None:
+def test_a_scope_follows_the_view_only_when_it_was_told_to():
     session = Session.open(EAGER)
     session.walk.zoom(4)
     session.scopes.follow_view()
     assert session.scopes.scope is None
 
 
-def test_only_a_quiet_change_of_the_range_is_not_told() -> None:
+def test_only_a_quiet_change_of_the_range_is_not_told():
     walk = Session.open(EAGER).walk
     told: list[object] = []
     walk.on_range = lambda: told.append(walk.range_ns)
@@ -124,7 +124,7 @@ def test_only_a_quiet_change_of_the_range_is_not_told() -> None:
     assert told == [(1000, 2000), None]
 
 
-def test_times_are_gone_to_as_they_are_typed() -> None:
+def test_times_are_gone_to_as_they_are_typed():
     session = Session.open(EAGER)
     low, high = session.walk.scene.span
     assert session.wrong_time("nonsense")
@@ -143,7 +143,7 @@ def two(offset: int) -> Session:
 
 
 @pytest.mark.parametrize("offset", [0, -3_000_000, 12_345_678])
-def test_two_recordings_stand_on_one_clock(offset: int) -> None:
+def test_two_recordings_stand_on_one_clock(offset):
     session = two(offset)
     first, second = session.walk.recordings
     low, high = second.trace.span
@@ -160,7 +160,7 @@ def test_two_recordings_stand_on_one_clock(offset: int) -> None:
     assert times == sorted(times)
 
 
-def test_a_walk_goes_from_one_recording_to_the_other() -> None:
+def test_a_walk_goes_from_one_recording_to_the_other():
     session = two(1_000_000)
     session.draw_gaps()
     text = picture(session)
@@ -190,7 +190,7 @@ def test_a_walk_goes_from_one_recording_to_the_other() -> None:
     assert session.walk.scene.marks[0][0] == mark.time + 1_000_000
 
 
-def test_lanes_scroll_apart_from_those_of_the_devices() -> None:
+def test_lanes_scroll_apart_from_those_of_the_devices():
     session = Session.open(TRAIN)
     session.lanes.resize(100, 12)
     session.lanes.toggle_all()
@@ -202,7 +202,7 @@ def test_lanes_scroll_apart_from_those_of_the_devices() -> None:
 
 
 @pytest.mark.parametrize("when", ["while it is read", "later", "by an older one"])
-def test_a_recording_of_a_changed_file_is_not_current(tmp_path: Path, when: str) -> None:
+def test_a_recording_of_a_changed_file_is_not_current(tmp_path, when):
     """It would be compared in place of what is in the file now."""
     path, other = tmp_path / "t.json.gz", tmp_path / "other.json.gz"
     shutil.copy(EAGER, path)
@@ -232,7 +232,7 @@ def session(tmp_path: Path) -> Session:
     return session
 
 
-def test_there_is_no_way_back_from_the_first_view(session: Session) -> None:
+def test_there_is_no_way_back_from_the_first_view(session):
     walk = session.walk
     before = walk.view
     assert (walk.back(), walk.forward()) == (False, False)

@@ -24,7 +24,7 @@ from tracetui.views.writers import table_text
 TRAIN = Path(__file__).resolve().parent.parent.parent / "sample_traces" / "train.json.gz"
 
 
-def test_a_visit(tmp_path: Path) -> None:
+def test_a_visit(tmp_path):
     session = Session.open(TRAIN)
     walk, trace = session.walk, session.active.trace
     session.lanes.resize(120, 36)

@@ -13,7 +13,7 @@ from tracetui.timeline.canvas import BOLD, INK, PAPER, UNDERLINE, cut
 from tracetui.timeline.layout import Line, Of
 from tracetui.timeline.paint import paint_names, paint_rows
 from tracetui.timeline.scene import Local, Scene
-from tracetui.timeline.themes import DARK, PLAIN, Theme
+from tracetui.timeline.themes import DARK, PLAIN
 from tracetui.timeline.uncolored import tell_bars_apart
 from tracetui.timeline.viewport import Viewport
 from tracetui.trace.model import Trace
@@ -200,9 +200,7 @@ THEMES = {
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 @pytest.mark.parametrize("seed", range(12))
-def test_the_painter_agrees_with_one_that_paints_cell_by_cell(
-    theme: Theme, seed: int, make: Make, make_scene: MakeScene
-) -> None:
+def test_the_painter_agrees_with_one_that_paints_cell_by_cell(theme, seed, make, make_scene):
     rng = random.Random(seed)
     trace = make(some_slices(rng), streams=[1])
     view = Viewport(float(rng.randrange(-20, 60)), float(rng.choice((1, 3, 8, 10, 17, 33, 64))), 40)

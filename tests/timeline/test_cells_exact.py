@@ -29,7 +29,7 @@ def put(column: int, text: str, width: int = 6) -> str:
     return canvas.text(0)
 
 
-def test_text_is_cut_at_the_edges() -> None:
+def test_text_is_cut_at_the_edges():
     assert put(0, "abcdef") == "abcdef"
     assert put(2, "abcdef") == "  abcd"
     assert put(5, "abcdef") == "     a"
@@ -45,7 +45,7 @@ def test_text_is_cut_at_the_edges() -> None:
     assert canvas.text(0) == canvas.text(1) == "   "
 
 
-def test_colors_that_are_not_given_stay() -> None:
+def test_colors_that_are_not_given_stay():
     canvas = Canvas.blank(3, 1, 7, 0)
     canvas.put(0, 0, "ab", ink=1, paper=2, attributes=BOLD)
     canvas.put(0, 1, "c")
@@ -55,7 +55,7 @@ def test_colors_that_are_not_given_stay() -> None:
     assert unpack(int(canvas.styles()[0, 0])) == (1, 2, BOLD)
 
 
-def test_runs_of_one_style() -> None:
+def test_runs_of_one_style():
     canvas = Canvas.blank(6, 1, 7, 0)
     canvas.put(0, 0, "ab", ink=1)
     canvas.put(0, 3, "c", ink=2)
@@ -72,12 +72,12 @@ def test_runs_of_one_style() -> None:
     assert runs(np.zeros(0, dtype=np.int64)) == []
 
 
-def test_cut() -> None:
+def test_cut():
     assert [cut("abcdef", n) for n in (-1, 0, 1, 5, 6, 7)] == ["", "", "…", "abcd…", "abcdef", "abcdef"]
     assert [cut("计算计", n) for n in (1, 2, 3, 4, 5, 6)] == ["…", "…", "计…", "计…", "计算…", "计算计"]
 
 
-def test_the_height_of_an_area(make: Make, make_scene: MakeScene) -> None:
+def test_the_height_of_an_area(make, make_scene):
     """From the least value (zero at most) to the largest, in eighths of a line."""
     trace = make([(0, 0, 100, "op")])
     samples = series("x", np.array([0, 10, 20, 30, 40]), np.array([-4.0, -3.0, 0.0, 4.0, 1.0]))
@@ -91,7 +91,7 @@ def test_the_height_of_an_area(make: Make, make_scene: MakeScene) -> None:
     assert paint(scene.having(series=()), 6).text(TOP + 1).strip() == "▸"
 
 
-def test_an_arrangement_comes_back(make: Make, make_scene: MakeScene) -> None:
+def test_an_arrangement_comes_back(make, make_scene):
     trace = make([(0, 0, 100 - d, f"d{d}") for d in range(4)] + [(1, 0, 5, "b"), (2, 0, 5, "c")])
     layout = make_scene(trace).layout
     kept = arrangement(trace, layout.with_shown(0, 2).with_shown(1, 0).toggle_pin(2).reorder(2, -2))
@@ -106,7 +106,7 @@ def test_an_arrangement_comes_back(make: Make, make_scene: MakeScene) -> None:
     assert arranged(trace, layout, [{"track": kept[1]["track"], "rows": -9}]).shown.tolist() == [0, 1, 1]
 
 
-def test_two_lines_stay_free_for_series(make: Make, make_scene: MakeScene) -> None:
+def test_two_lines_stay_free_for_series(make, make_scene):
     """Of a device's; recordings that are compared have none."""
     deep = [(0, 0, 1000 - d, f"d{d}") for d in range(30)]
     source = make_scene(make([*deep, (1, 0, 10, "k")], streams=[1])).source
@@ -117,7 +117,7 @@ def test_two_lines_stay_free_for_series(make: Make, make_scene: MakeScene) -> No
     assert shown == [[7, 9, 11], [9, 11, 13]]
 
 
-def test_more_lines_stay_free_where_memory_was_recorded(make: Make, make_scene: MakeScene) -> None:
+def test_more_lines_stay_free_where_memory_was_recorded(make, make_scene):
     """For what is allocated and what is reserved, too."""
     trace = make([*[(0, 0, 1000 - d, f"d{d}") for d in range(30)], (1, 0, 10, "k")], streams=[1])
     with_memory = dataclasses.replace(trace, names=[*trace.names, "[memory]"])
@@ -125,14 +125,14 @@ def test_more_lines_stay_free_where_memory_was_recorded(make: Make, make_scene: 
     assert shown == [11, 9]
 
 
-def test_shares_of_what_is_compared(make: Make, make_scene: MakeScene) -> None:
+def test_shares_of_what_is_compared(make, make_scene):
     """Instead of a title the overview has each recording's busy share."""
     scene = make_scene(make([(0, 0, 250, "k"), (0, 750, 250, "k")], streams=[0]))
     text = paint(replace(scene, sources=(replace(scene.source, letter="A"),)), 6).text(0)
     assert text.startswith(" A 50%")
 
 
-def test_of_two_devices_it_is_the_gap_s_own(make: Make, make_scene: MakeScene) -> None:
+def test_of_two_devices_it_is_the_gap_s_own(make, make_scene):
     trace = make([(0, 0, 90, "k"), *((1, 10 * n, 5, "k") for n in range(9))], streams=[0, 1])
     trace = dataclasses.replace(trace, lanes=(trace.lanes[0], replace(trace.lanes[1], device=1)))
     scene = make_scene(trace, Viewport(0.0, 50.0, 20), height=99).having(
@@ -145,7 +145,7 @@ def test_of_two_devices_it_is_the_gap_s_own(make: Make, make_scene: MakeScene) -
     assert brought == [1]
 
 
-def test_the_lane_of_a_gap_comes_up(make: Make, make_scene: MakeScene) -> None:
+def test_the_lane_of_a_gap_comes_up(make, make_scene):
     deep = [(0, 0, 1000 - d, f"d{d}") for d in range(9)]
     trace = make([*deep, (1, 0, 10, "k"), (1, 500, 10, "k")], streams=[1])
     scene = make_scene(trace, Viewport(0.0, 50.0, 20), height=99)
@@ -164,7 +164,7 @@ def test_the_lane_of_a_gap_comes_up(make: Make, make_scene: MakeScene) -> None:
     assert moves.gap_shown(below, 0, device, 0, TOP + 4).foot == 0
 
 
-def test_the_palette_of_xterm() -> None:
+def test_the_palette_of_xterm():
     names = """
         000000 cd0000 00cd00 cdcd00 0000ee cd00cd 00cdcd e5e5e5 7f7f7f ff0000 00ff00 ffff00 5c5cff ff00ff
         00ffff ffffff

@@ -16,7 +16,7 @@ VIEW = Viewport(1000.0, 10.0, 20)
 """1,000 to 1,200 ns, ten to a cell."""
 
 
-def test_cells_and_instants() -> None:
+def test_cells_and_instants():
     assert (VIEW.cell, VIEW.start_ns, VIEW.end_ns, VIEW.span_ns) == (10, 1000, 1200, 200)
     assert VIEW.borders().tolist() == list(range(1000, 1201, 10))
     assert [VIEW.column(t) for t in (999, 1000, 1009, 1010, 1199, 1200)] == [-1, 0, 0, 1, 19, 20]
@@ -37,11 +37,11 @@ def test_cells_and_instants() -> None:
         (Viewport(0.0, 110.0, 20), Viewport(0.0, 110.0, 20)),
     ],
 )
-def test_limits(view: Viewport, nearest: Viewport) -> None:
+def test_limits(view, nearest):
     assert clamped(view, 0, 2000) == nearest
 
 
-def test_a_view_that_fits() -> None:
+def test_a_view_that_fits():
     assert viewport.fit(100, 300, 20) == Viewport(100.0, 10.0, 20)
     assert viewport.fit(100, 301, 20) == Viewport(100.0, 11.0, 20)
     assert viewport.fit(100, 300, 20, 0.25) == Viewport(50.0, 15.0, 20)
@@ -50,7 +50,7 @@ def test_a_view_that_fits() -> None:
     assert viewport.fit(-FAR - 5, FAR + 5, 1) == viewport.fit(-FAR, FAR, 1)
 
 
-def test_moves() -> None:
+def test_moves():
     assert viewport.zoom(VIEW, 2) == Viewport(1050.0, 5.0, 20)
     assert viewport.zoom(VIEW, 0.5) == Viewport(900.0, 20.0, 20)
     assert viewport.zoom(VIEW, 2, 1000) == Viewport(1000.0, 5.0, 20)
@@ -84,7 +84,7 @@ def test_moves() -> None:
         (1170, 1500, 1000),
     ],
 )
-def test_no_further_than_needed(start: int, end: int, first: int) -> None:
+def test_no_further_than_needed(start, end, first):
     assert viewport.reveal(VIEW, start, end) == Viewport(float(first), 10.0, 20)
 
 
@@ -102,11 +102,11 @@ def test_no_further_than_needed(start: int, end: int, first: int) -> None:
         (3, 0, 1),
     ],
 )
-def test_steps_of_the_ruler(cell: int, cells: int, step: int) -> None:
+def test_steps_of_the_ruler(cell, cells, step):
     assert step_of(Viewport(0.0, float(cell), 10), cells) == step
 
 
-def test_ticks() -> None:
+def test_ticks():
     base, found = ticks(Viewport(0.0, 1000.0, 60))
     assert base is None
     assert [tuple(one) for one in found] == [
@@ -125,7 +125,7 @@ def test_ticks() -> None:
 
 
 @pytest.mark.parametrize(("width", "cells"), [(10, 16), (80, 16), (89, 16), (90, 17), (180, 26), (300, 26)])
-def test_width_of_the_labels(width: int, cells: int) -> None:
+def test_width_of_the_labels(width, cells):
     assert label_width(width) == cells
 
 
@@ -144,11 +144,11 @@ def test_width_of_the_labels(width: int, cells: int) -> None:
         ("计算计算计算", 7, "计算…算"),
     ],
 )
-def test_names_that_are_too_long(text: str, width: int, short: str) -> None:
+def test_names_that_are_too_long(text, width, short):
     assert shortened(text, width) == short
 
 
-def test_both_ends_of_a_name() -> None:
+def test_both_ends_of_a_name():
     assert ends("abcdefgh", 8) == "abcdefgh"
     assert ends("abcdefgh", 7) == "abc…fgh"
     assert ends("abcdefgh", 6) == "abc…gh"
@@ -171,11 +171,11 @@ def test_both_ends_of_a_name() -> None:
         (9, ("0 alloc", "")),
     ],
 )
-def test_a_name_beside_a_value(width: int, shown: tuple[str, str]) -> None:
+def test_a_name_beside_a_value(width, shown):
     assert beside("GPU 0 allocated", ("1.20 GiB", "1.2G"), width) == shown
 
 
-def test_values_over_time() -> None:
+def test_values_over_time():
     one = series("x", np.array([10, 20, 30, 40]), np.array([1.0, np.nan, 5.0, -2.0]))
     assert (one.low, one.high) == (-2.0, 5.0)
     assert one.start.tolist() == [10, 30, 40]
@@ -189,7 +189,7 @@ def test_values_over_time() -> None:
     assert len(stepped("x", np.array([1]), np.array([np.nan])).start) == 0
 
 
-def test_the_largest_value_of_each_cell() -> None:
+def test_the_largest_value_of_each_cell():
     one = series("x", np.array([10, 12, 14, 30]), np.array([3.0, 9.0, 1.0, 4.0]))
     assert one.peaks(np.array([0, 10, 11, 13, 20, 30, 40]))[1:].tolist() == [3.0, 9.0, 9.0, 1.0, 4.0]
     assert np.isnan(one.peaks(np.array([0, 5, 10]))).all()
@@ -213,5 +213,5 @@ def test_the_largest_value_of_each_cell() -> None:
         (2.0**30 * 1.2, "bytes", "1.20 GiB", "1.20G"),
     ],
 )
-def test_values_in_words(value: float, unit: str, text: str, brief: str) -> None:
+def test_values_in_words(value, unit, text, brief):
     assert (text_of(value, unit), brief_of(value, unit)) == (text, brief)

@@ -44,9 +44,7 @@ ASCII = str.maketrans("│─└┘┌┐▼▲", "|-++++v^")
 
 @pytest.mark.parametrize("ascii", [False, True])
 @pytest.mark.parametrize("ends", LINES)
-def test_a_line_from_cause_to_effect(
-    ends: tuple[tuple[int, int], tuple[int, int]], ascii: bool, make: Make, make_scene: MakeScene
-) -> None:
+def test_a_line_from_cause_to_effect(ends, ascii, make, make_scene):
     lanes = [(lane, 0, 0, "x") for lane in range(4)]
     trace = make([*lanes, *((lane, at, 1, name) for (lane, at), name in zip(ends, "ab", strict=True))])
     number = {trace.name_of(i): i for i in range(len(trace))}
@@ -64,7 +62,7 @@ def test_a_line_from_cause_to_effect(
     assert set(canvas.ink[2][drawn[2]].tolist()) <= {over_a_bar}
 
 
-def test_ticks_say_their_time() -> None:
+def test_ticks_say_their_time():
     rng = random.Random(2)
     for _ in range(300):
         scale = 10 ** rng.uniform(0, 9)
@@ -96,7 +94,7 @@ def test_ticks_say_their_time() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_delay_and_queue_at_any_moment(seed: int, make: Make) -> None:
+def test_delay_and_queue_at_any_moment(seed, make):
     """Launches on one thread, kernels one after the other on a stream, each after its launch or (by clocks
     that differ) a little before."""
     rng = random.Random(seed)

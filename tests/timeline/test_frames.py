@@ -64,7 +64,7 @@ def check_rows(trace: Trace, lane: int = 0) -> Rows:
     return rows
 
 
-def test_a_chain_takes_one_row_and_the_rest_moves_up(tmp_path: Path) -> None:
+def test_a_chain_takes_one_row_and_the_rest_moves_up(tmp_path):
     trace = trace_of(tmp_path, CHAIN + BELOW)
     rows = check_rows(trace)
     names = [[trace.names[n] for n in rows.row(0, depth).name] for depth in range(rows.count(0))]
@@ -89,13 +89,11 @@ def test_a_chain_takes_one_row_and_the_rest_moves_up(tmp_path: Path) -> None:
         ([{**one, "cat": "cpu_op"} for one in CHAIN], 0),
     ],
 )
-def test_only_python_frames_that_span_it_and_only_several(
-    tmp_path: Path, events: list[dict[str, Any]], frames: int
-) -> None:
+def test_only_python_frames_that_span_it_and_only_several(tmp_path, events, frames):
     assert len(check_rows(trace_of(tmp_path, events)).frames(0)) == frames
 
 
-def test_what_crosses_a_frame_keeps_rows_of_its_own(tmp_path: Path) -> None:
+def test_what_crosses_a_frame_keeps_rows_of_its_own(tmp_path):
     crossing = [
         event("ProfilerStep#1", 1.5, 990, "user_annotation"),
         event("data", 1.6, 2, "user_annotation"),
@@ -106,7 +104,7 @@ def test_what_crosses_a_frame_keeps_rows_of_its_own(tmp_path: Path) -> None:
     assert rows.count(0) == trace.lanes[0].rows - 4
 
 
-def test_any_stack(tmp_path: Path) -> None:
+def test_any_stack(tmp_path):
     dice, folded = random.Random(3), 0
 
     def children(start: float, end: float, level: int) -> list[dict[str, Any]]:
@@ -133,7 +131,7 @@ def test_any_stack(tmp_path: Path) -> None:
     assert folded > 30
 
 
-def test_the_rows_stay_where_they_are_at_every_zoom_and_say_what_they_stand_for(tmp_path: Path) -> None:
+def test_the_rows_stay_where_they_are_at_every_zoom_and_say_what_they_stand_for(tmp_path):
     walk = Session([Recording(trace_of(tmp_path, CHAIN + BELOW))], DARK).walk
     lines = walk.scene.lines(12)
     for factor in (1, 3, 3, 3, 3, 3, 3):
@@ -142,7 +140,7 @@ def test_the_rows_stay_where_they_are_at_every_zoom_and_say_what_they_stand_for(
         assert "5 Python frames: frame0 … frame4" in paint(walk.scene, 14).text(TOP)
 
 
-def test_the_arrows_walk_the_chain_within_its_row(tmp_path: Path) -> None:
+def test_the_arrows_walk_the_chain_within_its_row(tmp_path):
     trace = trace_of(tmp_path, CHAIN + BELOW)
     walk = Session([Recording(trace)], DARK).walk
     assert walk.move("next")
@@ -163,7 +161,7 @@ def test_the_arrows_walk_the_chain_within_its_row(tmp_path: Path) -> None:
     assert not any(line.more for line in before if line.of is Of.LANE)
 
 
-def test_a_match_within_the_chain_lights_its_bar(tmp_path: Path) -> None:
+def test_a_match_within_the_chain_lights_its_bar(tmp_path):
     trace = trace_of(tmp_path, CHAIN + BELOW)
     walk = Session([Recording(trace)], DARK).walk
     walk.set_matches([np.array([trace.name_of(i) == "frame2" for i in range(len(trace))])])

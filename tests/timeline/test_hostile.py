@@ -35,9 +35,7 @@ lengths = st.one_of(st.integers(0, 2**62), st.integers(0, 100), st.sampled_from(
     ),
     st.text(max_size=20),
 )
-def test_any_times(
-    make: Make, make_scene: MakeScene, slices: list[tuple[int, int]], width: int, steps: list[str], name: str
-) -> None:
+def test_any_times(make, make_scene, slices, width, steps, name):
     # Slices overlap as they please: also what the loader promises is not relied upon.
     name = plain(name)
     trace = make([(i % 2, 0, 0, name) for i in range(len(slices))], streams=[1])
@@ -62,7 +60,7 @@ def test_any_times(
         assert all(cell_len(canvas.text(y)) == canvas.width for y in range(12))
 
 
-def test_a_million_lanes_do_not_hang(make: Make, make_scene: MakeScene) -> None:
+def test_a_million_lanes_do_not_hang(make, make_scene):
     n = 100_000
     base = make([(0, 0, 10, "a")])
     trace = dataclasses.replace(

@@ -26,7 +26,7 @@ def labels(scene: Scene) -> list[str]:
     return [canvas.text(TOP + y)[2:26].strip(" ─") for y in range(len(lines))]
 
 
-def test_a_stream_away_from_its_device_says_whose_it_is(make: Make, make_scene: MakeScene) -> None:
+def test_a_stream_away_from_its_device_says_whose_it_is(make, make_scene):
     trace = make([(lane, 0, 9, "k") for lane in range(5)], streams=[1, 2, 3, 4])
     assert labels(make_scene(trace, height=9))[2:4] == ["busy", "stream 1"]
     lanes = [replace(lane, device=1) if i > 2 else lane for i, lane in enumerate(trace.lanes)]
@@ -45,7 +45,7 @@ def test_a_stream_away_from_its_device_says_whose_it_is(make: Make, make_scene: 
     assert labels(replace(scene, layout=pinned))[0] == "GPU 0 busy"
 
 
-def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene: MakeScene) -> None:
+def test_a_thread_away_from_its_process_says_whose_it_is(make, make_scene):
     trace = make([(lane, 0, 9, "op") for lane in range(3)])
     trace = dataclasses.replace(
         trace,
@@ -63,7 +63,7 @@ def test_a_thread_away_from_its_process_says_whose_it_is(make: Make, make_scene:
     assert labels(replace(scene, layout=up))[3] == "loader thread 2"
 
 
-def test_the_heading_of_a_process_stands_out(make: Make, make_scene: MakeScene) -> None:
+def test_the_heading_of_a_process_stands_out(make, make_scene):
     trace = make([(lane, 0, 9, "op") for lane in range(2)])
     trace = dataclasses.replace(
         trace,
@@ -98,12 +98,12 @@ def test_the_heading_of_a_process_stands_out(make: Make, make_scene: MakeScene) 
         ("データローダー其の二", 12, "データ…の二"),
     ],
 )
-def test_long_names_of_lanes_keep_what_tells_them_apart(name: str, width: int, shown: str) -> None:
+def test_long_names_of_lanes_keep_what_tells_them_apart(name, width, shown):
     assert shortened(name, width) == shown
     assert cell_len(shown) <= width
 
 
-def test_the_last_line_says_how_many_lie_below_the_screen(make: Make, make_scene: MakeScene) -> None:
+def test_the_last_line_says_how_many_lie_below_the_screen(make, make_scene):
     scene = replace(make_scene(make([(lane, 0, 100, "op") for lane in range(9)]), height=40), labels=20)
     assert "↓" not in paint(scene, 40).text(TOP + 8)
     assert paint(scene, TOP + 4).text(TOP + 3)[:20].endswith(" ↓5 ")

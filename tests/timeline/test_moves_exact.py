@@ -50,7 +50,7 @@ def seen(scene: Scene) -> tuple[float, float]:
     return scene.view.start, scene.view.scale
 
 
-def test_a_look_stays_within_the_trace(scene: Scene) -> None:
+def test_a_look_stays_within_the_trace(scene):
     assert seen(moves.look(scene, Viewport(-500.0, 10.0, 20))) == (-100.0, 10.0)
     assert seen(moves.look(scene, Viewport(2000.0, 10.0, 20))) == (900.0, 10.0)
 
@@ -59,16 +59,16 @@ def test_a_look_stays_within_the_trace(scene: Scene) -> None:
     ("time", "start"),
     [(500, 400), (750, 650), (100, 0), (99, 0), (0, 0), (900, 800), (901, 800), (1000, 800)],
 )
-def test_an_instant_in_the_middle_and_no_blank(scene: Scene, time: int, start: float) -> None:
+def test_an_instant_in_the_middle_and_no_blank(scene, time, start):
     gone = moves.gone_to(scene, time)
     assert (gone.instant, seen(gone)) == (time, (float(start), 10.0))
 
 
-def test_an_instant_in_a_view_wider_than_the_trace(scene: Scene) -> None:
+def test_an_instant_in_a_view_wider_than_the_trace(scene):
     assert seen(moves.gone_to(replace(scene, view=Viewport(0.0, 52.0, 20)), 10)) == (-20.0, 52.0)
 
 
-def test_what_a_zoom_keeps_in_its_place(scene: Scene) -> None:
+def test_what_a_zoom_keeps_in_its_place(scene):
     assert seen(moves.zoomed(scene, 2, None)) == (450.0, 5.0)
     assert seen(moves.zoomed(scene, 2, 400)) == (400.0, 5.0)
     assert seen(moves.zoomed(replace(scene, instant=440), 2, None)) == (420.0, 5.0)
@@ -79,7 +79,7 @@ def test_what_a_zoom_keeps_in_its_place(scene: Scene) -> None:
     assert seen(moves.zoomed(replace(chosen, instant=440), 2, None)) == (420.0, 5.0)
 
 
-def test_a_slice_comes_into_view(scene: Scene) -> None:
+def test_a_slice_comes_into_view(scene):
     assert seen(moves.revealed(scene, at(scene, "last"), 12, closer=False)) == (770.0, 10.0)
     assert moves.revealed(scene, at(scene, "deep 0"), 12, closer=True).view is scene.view
     # Too small to be seen: it takes a sixth of the screen.
@@ -90,7 +90,7 @@ def test_a_slice_comes_into_view(scene: Scene) -> None:
     assert seen(moves.revealed(far, at(scene, "kernel"), 12, closer=False)) == (0.0, 41.0)
 
 
-def test_the_selection_in_the_middle_then_as_wide_as_the_screen(scene: Scene) -> None:
+def test_the_selection_in_the_middle_then_as_wide_as_the_screen(scene):
     chosen = moves.centered(replace(scene, selected=at(scene, "other")))
     assert seen(chosen) == (550.0, 10.0)
     assert seen(moves.centered(chosen)) == (590.0, 6.0)
@@ -100,7 +100,7 @@ def test_the_selection_in_the_middle_then_as_wide_as_the_screen(scene: Scene) ->
     assert seen(moves.centered(replace(chosen, view=Viewport(541.0, 10.0, 20)))) == (590.0, 6.0)
 
 
-def test_a_gap_comes_into_view(scene: Scene) -> None:
+def test_a_gap_comes_into_view(scene):
     idle = Idle(np.array([450, 720, 990]), np.array([490, 900, 993]))
     device = scene.source.trace.lanes[2].device
     scene = scene.having(gaps={device: idle})
@@ -112,7 +112,7 @@ def test_a_gap_comes_into_view(scene: Scene) -> None:
     assert moves.gap_shown(scene, 0, 77, 0, 12) is scene
 
 
-def test_what_counts_as_a_jump() -> None:
+def test_what_counts_as_a_jump():
     view = Viewport(0.0, 10.0, 20)
     assert not moves.is_jump(view, view)
     assert not moves.is_jump(view, Viewport(100.0, 10.0, 20))
@@ -129,7 +129,7 @@ def shown(scene: Scene) -> list[int]:
     return scene.layout.shown.tolist()
 
 
-def test_which_lines_are_on_the_screen(scene: Scene) -> None:
+def test_which_lines_are_on_the_screen(scene):
     layout = scene.layout
     assert shown(scene) == [6, 1, 1]
     assert (layout.height, layout.dock.height) == (7, 2)
@@ -146,7 +146,7 @@ def test_which_lines_are_on_the_screen(scene: Scene) -> None:
     ]  # fmt: skip
 
 
-def test_folding_hiding_and_back(threads: Scene) -> None:
+def test_folding_hiding_and_back(threads):
     scene = threads
     folded = scene.layout.with_shown(0, 2)
     assert folded.shown.tolist() == [2, 1, 1]
@@ -165,7 +165,7 @@ def test_folding_hiding_and_back(threads: Scene) -> None:
     assert folded.with_all(9).chosen == {0, 1, 2}
 
 
-def test_other_orders(threads: Scene) -> None:
+def test_other_orders(threads):
     layout = threads.layout.with_shown(0, 2).with_shown(1, 0)
     down = layout.moved(0, 1)
     assert down is not None  # past the hidden one, to the next that is on the screen
@@ -184,7 +184,7 @@ def test_other_orders(threads: Scene) -> None:
     assert pinned.reorder(0, 2).pinned == (1,)
 
 
-def test_scrolling(threads: Scene) -> None:
+def test_scrolling(threads):
     scene = threads
     assert [moves.scrolled(scene, top, 6).top for top in (-1, 0, 3, 4, 5)] == [0, 0, 3, 4, 4]
     assert moves.scrolled(scene, 5, 12).top == 0
@@ -202,7 +202,7 @@ def test_scrolling(threads: Scene) -> None:
     assert moves.track_in_view(replace(scene, layout=scene.layout.with_shown(1, 0)), 1, 6).top == 0
 
 
-def test_the_nearest_slice(make: Make) -> None:
+def test_the_nearest_slice(make):
     trace = make([(0, 100, 10, "a"), (0, 120, 10, "b"), (0, 200, 0, "c")])
     row = Rows(trace).row(0, 0)
     names = [trace.name_of(nearest(row, t)) for t in (0, 100, 109, 110, 115, 116, 120, 130, 165, 166, 500)]
@@ -216,7 +216,7 @@ def test_the_nearest_slice(make: Make) -> None:
     assert crowded.name_of(wide) == "b"
 
 
-def test_the_links_of_a_slice(make: Make) -> None:
+def test_the_links_of_a_slice(make):
     slices = [(0, 0, 100, "op"), *((0, 1 + 2 * i, 1, "call") for i in range(2))]
     kernels = [(1, 200 + i, 1, "k") for i in range(20)]
     launches = {3 + i: 1 for i in range(MOST + 2)} | {3 + MOST + 2: 2}
@@ -229,7 +229,7 @@ def test_the_links_of_a_slice(make: Make) -> None:
     assert linked(of_op, 0) == ((0, 5 + MOST),)
 
 
-def test_the_selection_stays_on_the_screen_that_shrinks(threads: Scene) -> None:
+def test_the_selection_stays_on_the_screen_that_shrinks(threads):
     scene = threads
     chosen = replace(scene, selected=at(scene, "deep 5"))
     folded = scene.layout.with_shown(0, 2)
@@ -240,12 +240,12 @@ def test_the_selection_stays_on_the_screen_that_shrinks(threads: Scene) -> None:
     assert shown(moves.refitted(scene, folded, 12, 6)) == [2, 1, 1]
 
 
-def test_the_nearest_of_a_row(make: Make) -> None:
+def test_the_nearest_of_a_row(make):
     row = Rows(make([(0, 100, 50, "a"), (0, 200, 10, "b")])).row(0, 0)
     at = {time: nearest(row, time) for time in (0, 100, 149, 150, 175, 176, 200, 209, 999)}
     assert at == {0: 0, 100: 0, 149: 0, 150: 0, 175: 0, 176: 1, 200: 1, 209: 1, 999: 1}
 
 
-def test_the_first_event_can_be_centered_too(scene: Scene) -> None:
+def test_the_first_event_can_be_centered_too(scene):
     assert at(scene, "deep 0") == 0
     assert seen(moves.centered(replace(scene, selected=0))) != seen(scene)

@@ -34,7 +34,7 @@ def named(trace: Trace, event: Event | int | None) -> str | None:
     return None if i is None else trace.name_of(i)
 
 
-def test_rows_and_nesting(make: Make, make_scene: MakeScene) -> None:
+def test_rows_and_nesting(make, make_scene):
     trace = make(SLICES, streams=[2])
     rows = Rows(trace)
     scene = make_scene(trace)
@@ -54,14 +54,14 @@ def test_rows_and_nesting(make: Make, make_scene: MakeScene) -> None:
     assert navigate.below(scene, at["kernel"]) is None
 
 
-def test_down_prefers_a_child_in_view(make: Make, make_scene: MakeScene) -> None:
+def test_down_prefers_a_child_in_view(make, make_scene):
     trace = make(SLICES, streams=[2])
     scene = make_scene(trace, Viewport(450.0, 10.0, 40))
     step = next(i for i in range(len(trace)) if trace.name_of(i) == "step")
     assert named(trace, navigate.below(scene, step)) == "b"
 
 
-def test_rows_with_nothing_in_view_are_passed_over(make: Make, make_scene: MakeScene) -> None:
+def test_rows_with_nothing_in_view_are_passed_over(make, make_scene):
     trace = make([(0, 0, 100, "here"), (1, 9000, 10, "far"), (2, 50, 10, "near"), (3, 8000, 10, "away")])
     scene = make_scene(trace, Viewport(0.0, 10.0, 20))
     assert named(trace, navigate.below(scene, 0)) == "near"
@@ -70,7 +70,7 @@ def test_rows_with_nothing_in_view_are_passed_over(make: Make, make_scene: MakeS
     assert named(trace, navigate.above(scene, near)) == "here"
 
 
-def test_folded_and_hidden_rows_are_passed_over(make: Make, make_scene: MakeScene) -> None:
+def test_folded_and_hidden_rows_are_passed_over(make, make_scene):
     trace = make(SLICES, streams=[2])
     scene = make_scene(trace)
     scene = replace(scene, layout=scene.layout.with_shown(0, 1).with_shown(1, 0))
@@ -80,13 +80,13 @@ def test_folded_and_hidden_rows_are_passed_over(make: Make, make_scene: MakeScen
     assert named(trace, navigate.below(scene, step)) == "a"  # a child is never hidden
 
 
-def test_opening_is_in_view(make: Make, make_scene: MakeScene) -> None:
+def test_opening_is_in_view(make, make_scene):
     trace = make(SLICES, streams=[2])
     assert named(trace, navigate.opening(make_scene(trace, Viewport(610.0, 1.0, 50)))) == "step"
     assert navigate.opening(make_scene(make([]))) is None
 
 
-def test_links(make: Make) -> None:
+def test_links(make):
     trace = make([(0, 0, 10, "launch"), (0, 20, 10, "other"), (1, 50, 10, "k")], streams=[1], launches={2: 0})
     assert navigate.linked(trace, 2) == ((0, 2),)
     assert navigate.linked(trace, 0) == ((0, 2),)
@@ -99,7 +99,7 @@ def test_links(make: Make) -> None:
     assert navigate.linked(flows, 1) == ((0, 1),)
 
 
-def test_a_flow_is_drawn_from_row_to_row(make: Make, make_scene: MakeScene) -> None:
+def test_a_flow_is_drawn_from_row_to_row(make, make_scene):
     slices = [(0, 0, 4000, "op"), (0, 1000, 100, "launch"), (1, 0, 50, "t"), (2, 3000, 500, "k")]
     trace = make(slices, streams=[2], launches={3: 1})
     scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 3)
@@ -115,7 +115,7 @@ def test_a_flow_is_drawn_from_row_to_row(make: Make, make_scene: MakeScene) -> N
     assert "▼" not in "".join(away.text(y) for y in range(10))
 
 
-def test_flows_reach_upwards_and_sidewards(make: Make, make_scene: MakeScene) -> None:
+def test_flows_reach_upwards_and_sidewards(make, make_scene):
     slices = [(0, 3000, 500, "k"), (1, 0, 10, "x"), (2, 0, 10, "x"), (3, 1000, 100, "launch")]
     trace = make(slices, streams=[0], launches={0: 3})
     scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 0)
@@ -126,7 +126,7 @@ def test_flows_reach_upwards_and_sidewards(make: Make, make_scene: MakeScene) ->
     assert text[2][10] == "│"
 
 
-def test_revealing_unfolds_scrolls_and_zooms(make: Make, make_scene: MakeScene) -> None:
+def test_revealing_unfolds_scrolls_and_zooms(make, make_scene):
     slices = [s for lane in range(30) for s in ((lane, 0, 100_000, "outer"), (lane, 50_000, 10, "inner"))]
     trace = make(slices)
     scene = make_scene(trace, Viewport(0.0, 1000.0, 100), height=10)
@@ -143,7 +143,7 @@ def test_revealing_unfolds_scrolls_and_zooms(make: Make, make_scene: MakeScene) 
     assert again.view == there.view
 
 
-def test_gaps_are_shown_at_a_size_that_can_be_read(make: Make, make_scene: MakeScene) -> None:
+def test_gaps_are_shown_at_a_size_that_can_be_read(make, make_scene):
     trace = make([(0, 0, 1000, "k"), (0, 1005, 1000, "k"), (0, 900_000, 1000, "k")], streams=[0])
     gaps = {0: Idle(np.array([1000, 2005]), np.array([1005, 900_000]))}
     scene = make_scene(trace, width=80).having(gaps=gaps)
@@ -162,21 +162,21 @@ def test_gaps_are_shown_at_a_size_that_can_be_read(make: Make, make_scene: MakeS
     assert shown.end_ns >= 100_000
 
 
-def test_what_counts_as_a_jump() -> None:
+def test_what_counts_as_a_jump():
     view = Viewport(0.0, 10.0, 100)
     assert not moves.is_jump(view, Viewport(200.0, 10.0, 100))
     assert moves.is_jump(view, Viewport(900.0, 10.0, 100))
     assert moves.is_jump(view, Viewport(0.0, 9.0, 100))
 
 
-def test_without_a_range_no_columns_are_selected(make: Make, make_scene: MakeScene) -> None:
+def test_without_a_range_no_columns_are_selected(make, make_scene):
     scene = make_scene(make(SLICES, streams=[2]))
     assert scene.band_columns == slice(0, 0)
     view = scene.view
     assert replace(scene, band=(view.start_ns, view.start_ns + 1)).band_columns == slice(0, 1)
 
 
-def test_from_a_hidden_lane_one_comes_to_its_neighbors(make: Make, make_scene: MakeScene) -> None:
+def test_from_a_hidden_lane_one_comes_to_its_neighbors(make, make_scene):
     trace = make(SLICES, streams=[2])
     other = [trace.name_of(i) for i in range(len(trace))].index("other")
     scene = make_scene(trace)

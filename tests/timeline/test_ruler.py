@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -19,7 +19,6 @@ from tracetui.timeline.ruler import ROOM, step_of, ticks
 from tracetui.timeline.scene import EDGE, TOP, Scene
 from tracetui.timeline.themes import DARK, PLAIN
 from tracetui.timeline.viewport import Viewport
-from tracetui.trace.model import Trace
 
 from .conftest import scene_of, trace_of
 
@@ -29,7 +28,7 @@ views = st.builds(
 
 
 @given(views)
-def test_ticks_are_round_and_do_not_touch(view: Viewport) -> None:
+def test_ticks_are_round_and_do_not_touch(view):
     _, found = ticks(view)
     times = [tick.time_ns for tick in found]
     steps = {b - a for a, b in pairwise(times)}
@@ -49,7 +48,7 @@ def value_of(label: str) -> float:
 
 
 @given(views)
-def test_labels_say_the_time(view: Viewport) -> None:
+def test_labels_say_the_time(view):
     base, found = ticks(view)
     for tick in found:
         assert value_of(tick.label) + (base or 0) == pytest.approx(tick.time_ns, abs=0.5)
@@ -61,19 +60,19 @@ def test_labels_say_the_time(view: Viewport) -> None:
 
 
 @given(views)
-def test_there_are_ticks(view: Viewport) -> None:
+def test_there_are_ticks(view):
     _, found = ticks(view)
     if view.width >= 80:
         assert len(found) >= 2
 
 
-def test_deep_in_a_long_trace_the_labels_stay_short() -> None:
+def test_deep_in_a_long_trace_the_labels_stay_short():
     base, found = ticks(Viewport(12_345_678_901.0, 3.0, 100))
     assert base is not None
     assert all(len(tick.label) <= 9 for tick in found)
 
 
-def test_step() -> None:
+def test_step():
     assert [step_of(Viewport(0, scale, 80), 10) for scale in (1.0, 2.0, 3.0, 5.0, 11.0)] == [
         10,
         20,
@@ -107,9 +106,7 @@ def forms(label: str) -> list[str]:
     st.tuples(st.floats(0, 1), st.floats(0, 1)),
     st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["a", "the slow step", "forward again", "2 ms"]))),
 )
-def test_nothing_on_the_ruler_is_cut_into(
-    start: int, scale: int, band: tuple[float, float], marks: list[tuple[float, str]]
-) -> None:
+def test_nothing_on_the_ruler_is_cut_into(start, scale, band, marks):
     view = Viewport(float(start), float(scale), WIDTH)
     low, high = sorted(view.time(WIDTH * share) for share in band)
     placed = tuple(sorted((view.time((WIDTH - 1) * share), label) for share, label in marks))
@@ -143,7 +140,7 @@ def test_nothing_on_the_ruler_is_cut_into(
     assert not "".join(blank).strip(), line
 
 
-def test_a_range_s_length_and_a_mark_take_the_place_of_a_tick_s_label() -> None:
+def test_a_range_s_length_and_a_mark_take_the_place_of_a_tick_s_label():
     plain = scene_at(Viewport(0.0, 100.0, WIDTH))
     labels = ["╷0", *(f"╷{n} µs" for n in range(1, 8))]
     assert ruler(plain) == "".join(f"{label:10}" for label in labels)
@@ -155,7 +152,7 @@ def test_a_range_s_length_and_a_mark_take_the_place_of_a_tick_s_label() -> None:
     assert rest == f"{'╷4 µs':6}{'▾anothe…':9}{'▾b':5}{'╷6 µs':10}{'╷7 µs':10}"
 
 
-def test_marks_side_by_side_share_a_label() -> None:
+def test_marks_side_by_side_share_a_label():
     view = Viewport(0.0, 100.0, WIDTH)
     marks = ((1_210, "a"), (1_290, "b"), (1_400, "c"), (2_500, "d"))
     assert ruler(replace(scene_at(view), marks=marks))[10:32] == f"{'╷':2}{'▾3 marks':13}{'▾d':5}╷3"
@@ -173,7 +170,7 @@ class Walked(tuple[tuple[int, str], ...]):
         return super().__iter__()
 
 
-def test_a_frame_does_not_go_through_every_mark() -> None:
+def test_a_frame_does_not_go_through_every_mark():
     marks = Walked((10 * n, f"m{n}") for n in range(-500, 9_500))
     scene = replace(scene_at(Viewport(0.0, 100.0, WIDTH)), marks=marks)
     line = ruler(scene)
@@ -193,7 +190,7 @@ def test_a_frame_does_not_go_through_every_mark() -> None:
     assert ruler(replace(scene, marks=far)).startswith("▾here")
 
 
-def test_a_mark_at_the_edge_has_its_label_on_the_left() -> None:
+def test_a_mark_at_the_edge_has_its_label_on_the_left():
     view = Viewport(0.0, 100.0, WIDTH)
     line = ruler(replace(scene_at(view), marks=((7_650, "the last step"),)))
     assert line[60:] == "╷  the last step▾   "
@@ -201,9 +198,7 @@ def test_a_mark_at_the_edge_has_its_label_on_the_left() -> None:
     assert line[50:70] == "▾a label that i…    "
 
 
-def test_the_cursor_is_where_a_zoom_is_about(
-    make: Callable[..., Trace], make_scene: Callable[..., Scene]
-) -> None:
+def test_the_cursor_is_where_a_zoom_is_about(make, make_scene):
     trace = make([(0, 0, 4000, "a"), (0, 1000, 500, "b")], counters=[("mem", 0, 1.0)])
     scene = make_scene(trace, Viewport(0.0, 100.0, 40))
     for theme in (DARK, PLAIN):

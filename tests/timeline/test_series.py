@@ -31,9 +31,7 @@ MakeScene = Callable[..., Scene]
     st.integers(1, 40),
     st.integers(1, 20),
 )
-def test_peaks_are_the_largest_values(
-    samples: list[tuple[int, int]], start: int, cell: int, width: int
-) -> None:
+def test_peaks_are_the_largest_values(samples, start, cell, width):
     samples.sort(key=lambda s: s[0])
     one = series.series("m", np.array([t for t, _ in samples]), np.array([float(v) for _, v in samples]))
     borders = start + cell * np.arange(width + 1)
@@ -47,7 +45,7 @@ def test_peaks_are_the_largest_values(
             assert np.isnan(got)
 
 
-def test_no_peak_gets_lost_among_very_many() -> None:
+def test_no_peak_gets_lost_among_very_many():
     n = 200_000
     value = np.zeros(n)
     value[123_456] = 9.0
@@ -57,7 +55,7 @@ def test_no_peak_gets_lost_among_very_many() -> None:
     assert (found == 9.0).sum() <= 2
 
 
-def test_launch_delay_and_queue(make: Make) -> None:
+def test_launch_delay_and_queue(make):
     slices = [(0, 0, 5, "launch"), (0, 10, 5, "launch"), (1, 100, 50, "k"), (1, 150, 50, "k")]
     delay, queued = series.launches(make(slices, streams=[1], launches={2: 0, 3: 1}))
     assert (delay.name, queued.name) == ("delay", "queue")
@@ -73,7 +71,7 @@ def test_launch_delay_and_queue(make: Make) -> None:
     assert series.launches(make([])) == []
 
 
-def test_an_idle_device_has_no_launch_delay(make: Make) -> None:
+def test_an_idle_device_has_no_launch_delay(make):
     """It ends with the last event, unless a launch waits; an event of no length counts for a nanosecond."""
     slices = [
         *((0, t, 5, "launch") for t in (0, 130, 900, 2000)),
@@ -108,7 +106,7 @@ def with_memory(trace: Trace, args: list[dict[str, Any]]) -> Trace:
     return dataclasses.replace(trace, instants=instants, reader=Memory(args))
 
 
-def test_memory_from_instants(make: Make) -> None:
+def test_memory_from_instants(make):
     args = [
         {"Device Id": 0, "Total Allocated": 1024, "Total Reserved": 4096},
         {"Device Id": 0, "Total Allocated": 2048, "Total Reserved": 4096},
@@ -123,14 +121,14 @@ def test_memory_from_instants(make: Make) -> None:
     ]
 
 
-def test_memory_of_several_gpus_says_whose_it_is(make: Make) -> None:
+def test_memory_of_several_gpus_says_whose_it_is(make):
     args = [{"Device Id": gpu, "Total Allocated": 1024, "Total Reserved": 4096} for gpu in (0, 1)]
     found = series.memory(with_memory(make([(0, 0, 100, "[memory]")]), args))
     names = {one.name for one in found}
     assert names == {f"GPU {gpu} {what}" for gpu in (0, 1) for what in ("allocated", "reserved")}
 
 
-def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
+def test_a_counter_as_an_area(make, make_scene):
     counters = [("mem", 100 * i, float(i % 9)) for i in range(30)]
     trace = make([(0, 0, 3000, "op")], counters=[*counters, ("odd", 0, float("nan"))])
     scene = make_scene(trace, Viewport(0.0, 100.0, 30), width=30)
@@ -148,7 +146,7 @@ def test_a_counter_as_an_area(make: Make, make_scene: MakeScene) -> None:
 
 
 @pytest.mark.parametrize("width", [14, 26])
-def test_a_counter_s_name_and_value_are_both_read(width: int) -> None:
+def test_a_counter_s_name_and_value_are_both_read(width):
     room = width - 3
     for name, value, unit in (("delay", 12_345.0, "ns"), ("queued", 1234.0, "count")):
         told, text = beside(name, (series.text_of(value, unit), series.brief_of(value, unit)), room)
@@ -178,7 +176,7 @@ def test_a_counter_s_name_and_value_are_both_read(width: int) -> None:
         (float("nan"), "bytes", ""),
     ],
 )
-def test_values_in_brief(value: float, unit: str, text: str) -> None:
+def test_values_in_brief(value, unit, text):
     assert series.brief_of(value, unit) == text
     assert len(text) <= 6
 
@@ -196,11 +194,11 @@ def test_values_in_brief(value: float, unit: str, text: str) -> None:
         (float("nan"), "ns", ""),
     ],
 )
-def test_values(value: float, unit: str, text: str) -> None:
+def test_values(value, unit, text):
     assert series.text_of(value, unit) == text
 
 
-def test_large_counts_in_brief() -> None:
+def test_large_counts_in_brief():
     assert [brief_of(value, "count") for value in (1e9, 1.4e9, 999e6, 1e4, 9999)] == [
         "1G",
         "1G",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,7 @@ def notices(trace: Trace) -> dict[str, int]:
     return {notice.kind: notice.count for notice in trace.notices}
 
 
-def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path: Path) -> None:
+def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path):
     main = [cpu("forward", 0, 50, **{"External id": 1}), launch(10, 1), kernel(20, 3, 1)]
     trace = trace_of(
         tmp_path,
@@ -108,14 +107,14 @@ def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path: Path) -> No
         ([*backward(12, HANDLE), *on(HANDLE + 1, launch(104, 90, 1), launch(124, 91, 1))], 5),  # a watchdog
     ],
 )
-def test_which_calls_change_their_lane(tmp_path: Path, events: list[Event], moved: int) -> None:
+def test_which_calls_change_their_lane(tmp_path, events, moved):
     trace = trace_of(tmp_path, cpu("forward", 0, 10), *events)
     threads = {int(trace.lane[i]) for i in range(len(trace)) if trace.kind[i] == Kind.CPU_OP}
     calls = [i for i in range(len(trace)) if 1200 <= trace.correlation[i] < 1400 and trace.kind[i] == 4]
     assert sum(int(trace.lane[i]) in threads and trace.parent[i] >= 0 for i in calls) == moved
 
 
-def test_calls_that_two_threads_may_have_made_stay_and_it_is_said(tmp_path: Path) -> None:
+def test_calls_that_two_threads_may_have_made_stay_and_it_is_said(tmp_path):
     two = trace_of(tmp_path, *backward(12, HANDLE), *on(13, cpu("all along", 90, 200)))
     assert notices(two) == {"whose_calls": 5}
     assert len(lanes(two)) == 3
@@ -128,7 +127,7 @@ def test_calls_that_two_threads_may_have_made_stay_and_it_is_said(tmp_path: Path
     assert len(lanes(watchdog)) == 2
 
 
-def test_what_is_inside_an_op_and_what_crosses_one() -> None:
+def test_what_is_inside_an_op_and_what_crosses_one():
     rng = random.Random(5)
     for _ in range(300):
         ops = sorted((a, a + rng.randrange(8)) for a in rng.choices(range(30), k=rng.randrange(1, 6)))
@@ -169,7 +168,7 @@ def ops_of(trace: Trace) -> dict[int, tuple[str, str]]:
     return {key: (one, other) for key, (one, other) in found.items()}
 
 
-def test_ids_that_are_the_correlation_are_no_ops(tmp_path: Path) -> None:
+def test_ids_that_are_the_correlation_are_no_ops(tmp_path):
     """As PyTorch wrote them from 2022 to 2023: `aten::empty` has the id that the convolution's launch has."""
     trace = trace_of(
         tmp_path,
@@ -194,7 +193,7 @@ def test_ids_that_are_the_correlation_are_no_ops(tmp_path: Path) -> None:
     assert rows["aten::conv"].device_total == 6000
 
 
-def test_an_op_that_contains_its_launch_is_the_one_that_the_id_names(tmp_path: Path) -> None:
+def test_an_op_that_contains_its_launch_is_the_one_that_the_id_names(tmp_path):
     trace = trace_of(
         tmp_path,
         op("outer", 0, 100, 1),
@@ -221,7 +220,7 @@ def test_an_op_that_contains_its_launch_is_the_one_that_the_id_names(tmp_path: P
     assert notices(trace) == {"other_op": 1}
 
 
-def test_the_id_of_an_annotation_stays(tmp_path: Path) -> None:
+def test_the_id_of_an_annotation_stays(tmp_path):
     trace = trace_of(
         tmp_path,
         op("aten::mm", 0, 100, 1),
@@ -257,7 +256,7 @@ def copied(way: Any, source: Any, target: Any) -> dict[str, Any]:
         ("Memset", {}, ""),
     ],
 )  # fmt: skip
-def test_the_names_of_copies_and_memsets(tmp_path: Path, name: str, args: Any, full: str) -> None:
+def test_the_names_of_copies_and_memsets(tmp_path, name, args, full):
     expected = f"{name} {full}".strip()
     assert full_name(name, args) == expected
     kind = {"Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}[name]
@@ -266,7 +265,7 @@ def test_the_names_of_copies_and_memsets(tmp_path: Path, name: str, args: Any, f
     assert sorted(trace.name_of(i) for i in range(3)) == sorted([expected, name, name])
 
 
-def test_waits_without_a_stream_have_a_lane_of_their_own(tmp_path: Path) -> None:
+def test_waits_without_a_stream_have_a_lane_of_their_own(tmp_path):
     def wait(tid: int, start: float, correlation: int) -> Event:
         args = {"stream": -1, "wait_on_stream": -1, "correlation": correlation}
         return kernel(start, 1, correlation, tid, "Stream Wait Event", cat="cuda_sync", args=args)
@@ -284,7 +283,7 @@ def test_waits_without_a_stream_have_a_lane_of_their_own(tmp_path: Path) -> None
     assert [lane.name for lane in perfetto.lanes] == ["stream 7", "sync, no stream"]
 
 
-def test_the_mark_of_an_event_in_a_graph_is_no_work(tmp_path: Path) -> None:
+def test_the_mark_of_an_event_in_a_graph_is_no_work(tmp_path):
     replay = launch(0, 1, name="cudaGraphLaunch")
     mark = kernel(11, 0.001, 1, name="EventRecord", cat="graph_event_node")
     trace = trace_of(tmp_path, replay, kernel(5, 2, 1, name="a"), mark, kernel(20, 2, 1, name="b"))
@@ -303,7 +302,7 @@ def flow(phase: str, number: int | str, event: Event, **more: Any) -> Event:
     )
 
 
-def test_dependencies_in_a_graph_are_flows_between_its_nodes(tmp_path: Path) -> None:
+def test_dependencies_in_a_graph_are_flows_between_its_nodes(tmp_path):
     """Read alike by the scanner in C and by Python; a launch's flow is none of them, whatever its id."""
     replay = launch(0, 1, name="cudaGraphLaunch")
     a, b, c = (
@@ -329,7 +328,7 @@ def test_dependencies_in_a_graph_are_flows_between_its_nodes(tmp_path: Path) -> 
     assert all(other == one for other in others)
 
 
-def test_annotations_on_the_gpu_find_theirs_by_their_work(tmp_path: Path) -> None:
+def test_annotations_on_the_gpu_find_theirs_by_their_work(tmp_path):
     def note(name: str, start: float, duration: float, number: int) -> Event:
         return op(name, start, duration, number) | {"cat": "user_annotation"}
 
@@ -355,7 +354,7 @@ def test_annotations_on_the_gpu_find_theirs_by_their_work(tmp_path: Path) -> Non
     assert launch_times(trace, shadows[trace.external_id[shadows] == 102]).tolist() == [200_000]
 
 
-def test_a_format_may_leave_the_names_to_their_arguments() -> None:
+def test_a_format_may_leave_the_names_to_their_arguments():
     """Then the events are read again, in the order of the file, until some that say nothing."""
     read: list[int] = []
 
@@ -374,7 +373,7 @@ def test_a_format_may_leave_the_names_to_their_arguments() -> None:
     assert read == [9, 2, 3]
 
 
-def test_counters_belong_to_their_gpu(tmp_path: Path) -> None:
+def test_counters_belong_to_their_gpu(tmp_path):
     def sample(gpu: int, value: float) -> Event:
         pid, at = f"GPU {gpu} Counters", 10.0 + gpu
         return {"ph": "C", "name": "Power (W)", "pid": pid, "ts": at, "args": {"": value}}
@@ -397,7 +396,7 @@ RECORDED = [
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_recording_of_kineto_with_cuspys_numbers_is_read_as_before(tmp_path: Path, name: str) -> None:
+def test_a_recording_of_kineto_with_cuspys_numbers_is_read_as_before(tmp_path, name):
     """Without the ids of ops on calls and work, and with each thread's calls but the main one's on a lane
     without a name: those of autograd's threads go back, the watchdog's stay where they are."""
     path = ROOT / f"{name}.json.gz"

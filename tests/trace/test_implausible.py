@@ -43,9 +43,7 @@ def check(trace: Trace, before: Trace, kind: str, count: int) -> None:
 
 @pytest.mark.parametrize("how", [1, 4])
 @pytest.mark.parametrize("length", [1_000, 60_000_000_000])
-def test_a_kernel_that_outlasts_the_trace(
-    how: int, length: int, events: list[Event], trace_of: Callable[..., Trace]
-) -> None:
+def test_a_kernel_that_outlasts_the_trace(how, length, events, trace_of):
     """A thousandfold, or by hours; one kernel, or several alike: each is cut where the next begins."""
     before = trace_of(events)
     scale = before.span[1] / 1000 * 1000 if length == 1000 else length / 1000
@@ -63,9 +61,7 @@ def test_a_kernel_that_outlasts_the_trace(
         assert facts == ["far longer in the file: cut where the next one on its stream begins"]
 
 
-def test_the_last_kernel_of_a_stream_has_no_next_one(
-    events: list[Event], trace_of: Callable[..., Trace]
-) -> None:
+def test_the_last_kernel_of_a_stream_has_no_next_one(events, trace_of):
     before = trace_of(events)
     last = max(kernels(events), key=lambda e: float(e["ts"]))
     last["dur"] = 1e12
@@ -76,7 +72,7 @@ def test_the_last_kernel_of_a_stream_has_no_next_one(
     assert trace.info.zero_ns == before.info.zero_ns
 
 
-def test_a_cut_kernel_is_busy_time(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_a_cut_kernel_is_busy_time(trace_of, event):
     """Kernels of 40 us, one after another; the second lasts 1.6 s in the file."""
     launches = [event(ts=10 * i, dur=5, cat="hip_runtime", name="hipLaunchKernel") for i in range(5)]
     rocm = [event(ts=20 + 40 * i, dur=40, cat="kernel", pid=0, tid=7, name=f"k{i}") for i in range(5)]
@@ -85,7 +81,7 @@ def test_a_cut_kernel_is_busy_time(trace_of: Callable[..., Trace], event: Callab
     assert (device.busy, device.idle) == (200_000, 0)
 
 
-def test_negative_durations(events: list[Event], trace_of: Callable[..., Trace]) -> None:
+def test_negative_durations(events, trace_of):
     before = trace_of(events)
     for kernel in kernels(events)[2:5]:
         kernel["dur"] = -kernel["dur"] * 1e6
@@ -95,7 +91,7 @@ def test_negative_durations(events: list[Event], trace_of: Callable[..., Trace])
 
 
 @pytest.mark.parametrize("ts", [0, 5e12, 4e15])
-def test_events_far_away(ts: float, events: list[Event], trace_of: Callable[..., Trace]) -> None:
+def test_events_far_away(ts, events, trace_of):
     before = trace_of(events)
     for event in [e for e in events if e.get("cat") == "cpu_op"][3:5]:
         event["ts"] = ts
@@ -103,7 +99,7 @@ def test_events_far_away(ts: float, events: list[Event], trace_of: Callable[...,
 
 
 @pytest.mark.parametrize("dur", [10**30, 1e300])
-def test_times_beyond_64_bits(dur: float, events: list[Event], trace_of: Callable[..., Trace]) -> None:
+def test_times_beyond_64_bits(dur, events, trace_of):
     before = trace_of(events)
     kernels(events)[0]["dur"] = dur
     trace = trace_of(events)
@@ -114,9 +110,7 @@ def test_times_beyond_64_bits(dur: float, events: list[Event], trace_of: Callabl
 
 
 @pytest.mark.parametrize("days", [105, 40_000])
-def test_sums_of_absurd_durations_fit_into_64_bits(
-    days: float, trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_sums_of_absurd_durations_fit_into_64_bits(days, trace_of, event):
     """Where all durations are absurd, none is far beyond the rest."""
     dur = days * 86_400e6
     calls = [event(ts=n * dur, dur=dur, cat="cuda_runtime", name="cudaLaunchKernel") for n in range(9)]
@@ -126,7 +120,7 @@ def test_sums_of_absurd_durations_fit_into_64_bits(
     assert not len(cpu_time_of(Part(trace)).first)
 
 
-def test_long_waits_are_believed(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_long_waits_are_believed(trace_of, event):
     """A script that sleeps, or waits for one long kernel, is no reason to distrust its trace."""
     burst = [event(ts=i, dur=0.5) for i in range(100)]
     cases = [
@@ -146,14 +140,14 @@ def test_long_waits_are_believed(trace_of: Callable[..., Trace], event: Callable
         assert trace.notices == ()
 
 
-def test_no_recorded_trace_is_implausible() -> None:
+def test_no_recorded_trace_is_implausible():
     for path in DATA.glob("*.json.gz"):
         trace = load(path)
         assert not trace.implausible.any()
         assert trace.notices == ()
 
 
-def test_first_view_is_what_matters(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_first_view_is_what_matters(trace_of, event):
     spans = [
         event(ts=0, dur=1000, cat="Trace", pid="Spans", tid="PyTorch Profiler"),
         event(ts=900, dur=50, cat="overhead", pid=-1, tid=0),
@@ -196,9 +190,7 @@ MS, SECOND = 1000.0, 1_000_000.0
         ([("minus", 5, -1, 1)], {"minus"}),
     ],
 )
-def test_what_cannot_be(
-    trace_of: Load, event: Make, events: list[tuple[str, float, float, int]], odd: set[str]
-) -> None:
+def test_what_cannot_be(trace_of, event, events, odd):
     some = [event(name=f"op{i}", ts=i, dur=0.5) for i in range(60)]
     for name, ts, dur, tid in events:
         kind = {"cat": "kernel", "pid": 0} if name == "k" else {}

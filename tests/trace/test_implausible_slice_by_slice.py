@@ -118,7 +118,7 @@ def some(rng: random.Random) -> list[Slice]:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_the_masks_agree_with_rules_taken_one_by_one(part: int) -> None:
+def test_the_masks_agree_with_rules_taken_one_by_one(part):
     for seed in range(150 * part, 150 * (part + 1)):
         slices = some(random.Random(seed))
         columns = zip(*slices, strict=True)
@@ -134,7 +134,7 @@ def test_the_masks_agree_with_rules_taken_one_by_one(part: int) -> None:
         assert (*found, notes) == expected, (seed, slices)
 
 
-def test_what_is_shown_first_leaves_out_spans_and_overhead_where_there_is_more() -> None:
+def test_what_is_shown_first_leaves_out_spans_and_overhead_where_there_is_more():
     rng = random.Random(1)
     for _ in range(100):
         count = rng.randrange(5)

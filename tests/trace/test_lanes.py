@@ -21,7 +21,7 @@ def shown(trace: Trace) -> list[tuple[str, str, int]]:
     return [(lane.name, lane.kind, lane.device) for lane in trace.lanes]
 
 
-def test_kineto(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_kineto(trace_of, event):
     trace = trace_of(
         [
             meta("process_name", 400, "python3"),
@@ -63,9 +63,7 @@ def test_kineto(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> 
     ]
 
 
-def test_a_process_may_have_the_number_of_a_device(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_a_process_may_have_the_number_of_a_device(trace_of, event):
     """In a container the process is often number 1, and so is a GPU."""
     trace = trace_of(
         [event(pid=1, tid=1), event(pid=1, tid=7, cat="kernel"), event(pid=1, tid=1, cat="mystery")]
@@ -75,9 +73,7 @@ def test_a_process_may_have_the_number_of_a_device(
     assert trace.kind.tolist() == [Kind.CPU_OP, Kind.OTHER, Kind.KERNEL]
 
 
-def test_unknown_categories_on_a_labeled_device(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_unknown_categories_on_a_labeled_device(trace_of, event):
     trace = trace_of(
         [
             meta("process_labels", 17, "MTIA 17"),
@@ -89,14 +85,14 @@ def test_unknown_categories_on_a_labeled_device(
     assert shown(trace) == [("thread 3534", "thread", -1), ("stream 3536 (Stream 101)", "stream", 17)]
 
 
-def test_legacy_streams(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_legacy_streams(trace_of, event):
     trace = trace_of(
         [event(pid=0, tid="stream 7", cat="Kernel"), event(pid=67844, tid="4093687616", cat="Operator")]
     )
     assert shown(trace) == [("thread 4093687616", "thread", -1), ("stream 7", "stream", 0)]
 
 
-def test_threads_in_order(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_threads_in_order(trace_of, event):
     events = [event(pid=10, tid=tid) for tid in (100, 9, 10, "worker", 11)]
     trace = trace_of([*events, meta("thread_sort_index", 10, -5, 100), meta("thread_name", 10, "loader", 9)])
     assert [lane.name for lane in trace.lanes] == [
@@ -108,11 +104,11 @@ def test_threads_in_order(trace_of: Callable[..., Trace], event: Callable[..., E
     ]
 
 
-def test_a_thread_without_a_number(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_a_thread_without_a_number(trace_of, event):
     assert [lane.name for lane in trace_of([event(pid=10, tid="")]).lanes] == ["thread"]
 
 
-def test_an_order_may_be_any_number(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_an_order_may_be_any_number(trace_of, event):
     order = [meta("thread_sort_index", 10, number, tid) for tid, number in ((1, 1 << 40), (2, 1 << 33))]
     trace = trace_of([event(pid=10, tid=1), event(pid=10, tid=2), *order])
     assert [lane.tid for lane in trace.lanes] == ["2", "1"]
@@ -120,7 +116,7 @@ def test_an_order_may_be_any_number(trace_of: Callable[..., Trace], event: Calla
     assert [lane.tid for lane in trace.lanes] == ["1", "2"]  # as if it were none
 
 
-def test_instants_find_their_lane(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_instants_find_their_lane(trace_of, event):
     trace = trace_of(
         [
             event(pid=1, tid=2, ts=10),
@@ -146,7 +142,7 @@ def test_instants_find_their_lane(trace_of: Callable[..., Trace], event: Callabl
     assert trace.categories[instants.category[1]] == "cpu_instant_event"
 
 
-def test_counters_are_series(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_counters_are_series(trace_of, event):
     trace = trace_of(
         [
             event(pid=1, ts=1),
@@ -169,7 +165,7 @@ def test_counters_are_series(trace_of: Callable[..., Trace], event: Callable[...
     assert counters.series_process == (0, 0, -1)
 
 
-def test_pairs(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_pairs(trace_of, event):
     def phase(ph: str, ts: float, name: str = "b", tid: int = 1) -> Event:
         return {"ph": ph, "name": name, "pid": 1, "tid": tid, "ts": ts}
 
@@ -197,14 +193,12 @@ def test_pairs(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> N
     assert trace.phases == {"E": 3, "B": 3, "X": 1}
 
 
-def test_a_lane_that_says_that_it_waits_is_not_told_twice(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_a_lane_that_says_that_it_waits_is_not_told_twice(trace_of, event):
     trace = trace_of([event(pid=0, tid="stream 7 sync", cat="cuda_sync")])
     assert [lane.name for lane in trace.lanes] == ["stream 7 sync"]
 
 
-def test_async_pairs(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_async_pairs(trace_of, event):
     def phase(ph: str, ts: float, identity: Any, **more: Any) -> Event:
         return {
             "ph": ph,
@@ -242,7 +236,7 @@ def test_async_pairs(trace_of: Callable[..., Trace], event: Callable[..., Event]
     assert trace.event(1)["id"] == "0x2"
 
 
-def test_old_tools_have_thread_time_only(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_old_tools_have_thread_time_only(trace_of, event):
     one = event(ts=1, tdur=4)
     del one["dur"]
     two = event(ts=7)
@@ -250,9 +244,7 @@ def test_old_tools_have_thread_time_only(trace_of: Callable[..., Trace], event: 
     assert trace_of([one, two]).duration.tolist() == [4000, 0]
 
 
-def test_devices_that_only_their_names_tell(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_devices_that_only_their_names_tell(trace_of, event):
     """As JAX, TensorFlow, rocprof and torch_npu write them: no categories, and pids of their own."""
     names = {
         1: ("/device:TPU:0", "", 0),
@@ -278,18 +270,14 @@ def _called(pid: int, name: str, label: str) -> list[tuple[str, int, str]]:
 
 
 @pytest.mark.parametrize("backend", ["cuda", "hip", "xpu", "mtia", "musa", "npu", "mlu", "privateuse1"])
-def test_categories_of_a_backend(
-    backend: str, trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_categories_of_a_backend(backend, trace_of, event):
     kinds = {"runtime": 4, "driver": 4, "kernel": 6, "memcpy": 7, "memset": 8}
     trace = trace_of([event(pid=0, tid=n, cat=f"{backend}_{what}") for n, what in enumerate(kinds)])
     assert sorted(trace.kind.tolist()) == sorted(kinds.values())
     assert [lane.kind for lane in trace.lanes] == ["thread"] * 2 + ["stream"] * 3
 
 
-def test_pytorch_without_kineto_writes_no_categories(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_pytorch_without_kineto_writes_no_categories(trace_of, event):
     flow = {"ph": "s", "name": "mm", "ts": 1, "tid": 4, "pid": "CPU functions", "id": 0, "cat": "cpu_to_cuda"}
     functions = [("CPU Functions", 3), ("CPU functions", 4), ("CUDA functions", 0)]
     trace = trace_of([*(event(pid=pid, tid=tid, cat="") for pid, tid in functions), flow])
@@ -297,7 +285,7 @@ def test_pytorch_without_kineto_writes_no_categories(
     assert shown(trace) == [("thread 3", "thread", -1), ("thread 4", "thread", -1), ("stream 0", "stream", 0)]
 
 
-def test_what_a_device_is_called(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_what_a_device_is_called(trace_of, event):
     labels = {0: "GPU 0", 1: "Ascend NPU", 2: "HPU 2", 3: ""}
     trace = trace_of(
         [
@@ -309,9 +297,7 @@ def test_what_a_device_is_called(trace_of: Callable[..., Trace], event: Callable
     assert [trace.device_called(n) for n in (0, 1, 2, 3, 5)] == ["GPU 0", "NPU 1", "HPU 2", "GPU 3", "TPU 5"]
 
 
-def test_what_has_the_profilers_pid_comes_after_the_threads(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_what_has_the_profilers_pid_comes_after_the_threads(trace_of, event):
     """The waits of threads on XPU."""
     waits = [event(pid=-1, tid=400, cat="xpu_sync"), event(pid=-1, tid=400, cat="overhead")]
     trace = trace_of([*waits, event(pid=400, tid=400)])
@@ -321,9 +307,7 @@ def test_what_has_the_profilers_pid_comes_after_the_threads(
 
 @pytest.mark.parametrize("phases", ["be", "SF", "bn", "b"])
 @pytest.mark.parametrize("category", ["kernel", "gpu_memcpy", "cuda_sync", "gpu_user_annotation"])
-def test_what_is_asynchronous_keeps_no_device_busy(
-    phases: str, category: str, trace_of: Callable[..., Trace]
-) -> None:
+def test_what_is_asynchronous_keeps_no_device_busy(phases, category, trace_of):
     """It is in no stream, so there is no device whose work it could be."""
     events = [{"ph": phase, "cat": category, "id": 1, "ts": at} for at, phase in enumerate(phases)]
     trace = trace_of(events)
@@ -356,7 +340,7 @@ def notices(trace: Trace) -> dict[str, int]:
     return {notice.kind: notice.count for notice in trace.notices}
 
 
-def test_pairs_on_two_threads(trace_of: Load) -> None:
+def test_pairs_on_two_threads(trace_of):
     def mark(ph: str, ts: float, name: str = "", tid: int = 1) -> Event:
         return {"ph": ph, "ts": ts, "name": name, "cat": "x", "pid": 1, "tid": tid}
 
@@ -389,7 +373,7 @@ def test_pairs_on_two_threads(trace_of: Load) -> None:
     assert dict(trace.phases) == {"B": 6, "E": 5}
 
 
-def test_asynchronous_pairs_of_several_kinds(trace_of: Load) -> None:
+def test_asynchronous_pairs_of_several_kinds(trace_of):
     def mark(ph: str, ts: float, name: str, of: object, pid: int = 1, **more: Any) -> Event:
         return {"ph": ph, "ts": ts, "name": name, "cat": "net", "pid": pid, "tid": 1, "id": of, **more}
 
@@ -432,7 +416,7 @@ def test_asynchronous_pairs_of_several_kinds(trace_of: Load) -> None:
     assert {lane.kind for lane in trace.lanes} == {"async"}
 
 
-def test_instants_and_counters(trace_of: Load, event: Make) -> None:
+def test_instants_and_counters(trace_of, event):
     trace = trace_of(
         [
             event(name="op", ts=5, dur=1),
@@ -462,13 +446,13 @@ def test_instants_and_counters(trace_of: Load, event: Make) -> None:
     assert notices(trace) == {"no_time": 1, "wrong_type": 3}
 
 
-def test_a_trace_of_counters_begins_with_the_first(trace_of: Load) -> None:
+def test_a_trace_of_counters_begins_with_the_first(trace_of):
     trace = trace_of([{"ph": "C", "name": "m", "pid": 1, "ts": t, "args": {"a": t}} for t in (9, 4, 6)])
     assert (trace.info.zero_ns, trace.counters.start.tolist()) == (4000, [0, 2000, 5000])
     assert (trace.span, trace.first_view) == ((0, 0), (0, 1))
 
 
-def test_lanes_in_order(trace_of: Load, event: Make) -> None:
+def test_lanes_in_order(trace_of, event):
     def meta(name: str, pid: int, tid: int, key: str, value: object) -> Event:
         return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": {key: value}}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,9 +50,7 @@ def start_of(trace: Trace, i: int) -> int | None:
         ([NO_ID, NO_ID, NO_ID], [NO_ID, NO_ID, NO_ID], False),
     ],
 )
-def test_ids_are_borrowed_where_there_are_none(
-    correlation: list[int], external: list[int], borrowed: bool
-) -> None:
+def test_ids_are_borrowed_where_there_are_none(correlation, external, borrowed):
     kind = np.array([Kind.RUNTIME, Kind.RUNTIME, Kind.KERNEL], np.int8)
     own, other = np.array(correlation, np.int64), np.array(external, np.int64)
     assert borrow_ids(kind, own, other) is borrowed
@@ -61,9 +58,7 @@ def test_ids_are_borrowed_where_there_are_none(
     assert found == ((external, [NO_ID] * 3) if borrowed else (correlation, external))
 
 
-def test_ids_that_are_used_again(
-    trace_of: Callable[..., Trace], launch: Callable[..., Event], kernel: Callable[..., Event]
-) -> None:
+def test_ids_that_are_used_again(trace_of, launch, kernel):
     """Two profiles in one file: the last launch before the kernel is its own."""
     trace = trace_of(
         [
@@ -80,9 +75,7 @@ def test_ids_that_are_used_again(
     assert [start_of(trace, int(trace.launch[i])) for i in kernels] == [1, 100, None, 200]
 
 
-def test_a_kernel_before_its_launch_is_said(
-    trace_of: Callable[..., Trace], launch: Callable[..., Event], kernel: Callable[..., Event]
-) -> None:
+def test_a_kernel_before_its_launch_is_said(trace_of, launch, kernel):
     trace = trace_of([launch(10, 1), kernel(7.5, 1), launch(20, 2), kernel(20, 2)])
     (notice,) = trace.notices
     assert (notice.kind, notice.level, notice.count) == ("before_launch", "odd", 1)
@@ -91,12 +84,7 @@ def test_a_kernel_before_its_launch_is_said(
     assert not trace.implausible.any()
 
 
-def test_ops(
-    trace_of: Callable[..., Trace],
-    event: Callable[..., Event],
-    launch: Callable[..., Event],
-    kernel: Callable[..., Event],
-) -> None:
+def test_ops(trace_of, event, launch, kernel):
     trace = trace_of(
         [
             event(name="aten::mm", ts=1, dur=9, args={"External id": 12}),
@@ -126,7 +114,7 @@ def joined(trace: Trace) -> set[tuple[str, str, str]]:
     }
 
 
-def test_flows(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_flows(trace_of, event):
     trace = trace_of(
         [
             event(name="forward", ts=10, dur=50),
@@ -158,7 +146,7 @@ def test_flows(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> N
     assert trace.notices == ()
 
 
-def test_flow_ids_that_are_used_again(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_flow_ids_that_are_used_again(trace_of, event):
     events = [event(name=f"a{i}", ts=10 * i, dur=5) for i in range(4)]
     events += [event(name=f"b{i}", ts=10 * i + 6, dur=3, tid=2) for i in range(4)]
     for i in range(4):
@@ -169,7 +157,7 @@ def test_flow_ids_that_are_used_again(trace_of: Callable[..., Trace], event: Cal
     }
 
 
-def test_a_pair_whose_clocks_disagree(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_a_pair_whose_clocks_disagree(trace_of, event):
     trace = trace_of(
         [
             event(name="a", ts=10, dur=5),
@@ -184,9 +172,7 @@ def test_a_pair_whose_clocks_disagree(trace_of: Callable[..., Trace], event: Cal
 CALL, WORK = int(Kind.RUNTIME), int(Kind.KERNEL)
 
 
-def test_clocks_that_differ_too_much_tell_no_idle_time(
-    trace_of: Callable[..., Trace], launch: Callable[..., Event], kernel: Callable[..., Event]
-) -> None:
+def test_clocks_that_differ_too_much_tell_no_idle_time(trace_of, launch, kernel):
     """Work that starts before its launch: a little is a matter of the clocks' precision."""
     known = {}
     for early in (49.999, 50.0):
@@ -195,7 +181,7 @@ def test_clocks_that_differ_too_much_tell_no_idle_time(
     assert known == {49.999: True, 50.0: False}
 
 
-def test_what_takes_no_time_fills_none(tmp_path: Path) -> None:
+def test_what_takes_no_time_fills_none(tmp_path):
     """An event of a device that is not known to be work, and a kernel: both of no length, at once."""
     odd = kineto.kernel(10, 0, 2, stream=9, name="odd", cat="something")
     trace = kineto.trace_of(tmp_path, kineto.launch(0, 1), kineto.kernel(10, 0, 1), odd)
@@ -213,7 +199,7 @@ def named(trace: Trace) -> dict[str, int]:
     return {trace.name_of(i): i for i in range(len(trace))}
 
 
-def test_a_correlation_in_old_spelling(trace_of: Load, event: Make) -> None:
+def test_a_correlation_in_old_spelling(trace_of, event):
     trace = trace_of(
         [
             event(name="op", ts=0, dur=9, args={"External id": 3}),
@@ -249,14 +235,7 @@ def flow_end(ph: str, ts: float, number: int, tid: int = 1, **more: Any) -> Even
         (14.001, 100, {"bp": "e"}, ("a", "b")),
     ],
 )
-def test_what_a_flow_joins(
-    trace_of: Load,
-    event: Make,
-    begin: float,
-    end: float,
-    more: dict[str, str],
-    linked: tuple[str, str] | None,
-) -> None:
+def test_what_a_flow_joins(trace_of, event, begin, end, more, linked):
     slices = [("a", 10, 10, 1), ("in a", 12, 2, 1), ("b", 100, 10, 2), ("c", 200, 10, 2)]
     events = [event(name=name, ts=ts, dur=dur, tid=tid) for name, ts, dur, tid in slices]
     trace = trace_of([*events, flow_end("s", begin, 1), flow_end("f", end, 1, 2, **more)])

@@ -15,14 +15,14 @@ from tracetui.trace.flows import FlowEnds, link_flows, pair_flows
 from tracetui.trace.links import count_before_launch
 
 
-def test_places_are_counted_from_the_first_block_on() -> None:
+def test_places_are_counted_from_the_first_block_on():
     mask = np.zeros(500_000, np.bool_)
     mask[[3, 499_999]] = True
     assert links._indices(mask).tolist() == [3, 499_999]
 
 
 @pytest.mark.parametrize("apart", [1, 1 << 62])
-def test_flows_are_in_order_of_category_id_time_and_phase(apart: int) -> None:
+def test_flows_are_in_order_of_category_id_time_and_phase(apart):
     """Both where the ids lie close together and where they are far apart."""
     rows = [(0, 0, 0, 5, 0), (0, 0, 0, 5, 2), (0, 0, 0, 6, 1), (0, 0, apart, 1, 0), (0, 1, 0, 0, 0)]
     for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]):
@@ -34,7 +34,7 @@ def test_flows_are_in_order_of_category_id_time_and_phase(apart: int) -> None:
 
 
 @pytest.mark.parametrize("block", [1, 3, 1 << 17])
-def test_the_target_of_an_id(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_target_of_an_id(block, monkeypatch):
     """Of several the last that does not start after the seeker; if all do, the first."""
     monkeypatch.setattr(links, "blocks", partial(blocks, size=block))
     rng = random.Random(block)
@@ -52,7 +52,7 @@ def test_the_target_of_an_id(block: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_flows_bind_to_slices(wide: bool) -> None:
+def test_flows_bind_to_slices(wide):
     """Two lanes of slices that nest; ids so far apart that they take the other way to sort."""
     rng = random.Random(wide)
     for _ in range(200):
@@ -128,7 +128,7 @@ def test_flows_bind_to_slices(wide: bool) -> None:
         assert found[0].tolist() == sorted(found[0].tolist())
 
 
-def test_what_starts_before_its_launch() -> None:
+def test_what_starts_before_its_launch():
     start = np.array([10, 20, 5, 8, 30, 20], np.int64)
     assert count_before_launch(np.array([-1, -1, 0, 0, 1, 1], np.int32), start) == (2, 5)
     assert count_before_launch(np.full(6, -1, np.int32), start) == (0, 0)

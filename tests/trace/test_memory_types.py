@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.kineto import Event, cpu, trace_of
 
@@ -19,9 +17,7 @@ from tracetui.trace.memory import memory_records
         *((kind, 0, 3) for kind in (3, 4, 7, 11, 13, 19, 21, None, "CUDA")),
     ],
 )
-def test_memory_is_the_hosts_or_the_devices_by_its_type(
-    tmp_path: Path, kind: object, size: int, where: int
-) -> None:
+def test_memory_is_the_hosts_or_the_devices_by_its_type(tmp_path, kind, size, where):
     """By c10::DeviceType; PyTorch's own table leaves other types out."""
     args = {"Bytes": 512, "Device Type": kind, "Device Id": 3}
     event = {"ph": "i", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": 5, "args": args}
@@ -37,7 +33,7 @@ def memory(at: float, size: int, kind: int = 1, device: int = 0, **more: int) ->
     return {"ph": "i", "s": "t", "name": "[memory]", "pid": 9, "tid": 9, "ts": at, "args": args}
 
 
-def test_memory(tmp_path: Path) -> None:
+def test_memory(tmp_path):
     trace = trace_of(
         tmp_path,
         cpu("aten::mm", 0, 100),

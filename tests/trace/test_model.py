@@ -21,7 +21,7 @@ Make = Callable[..., Event]
 Load = Callable[..., Trace]
 
 
-def test_a_program_without_a_garbage_collector_stays_so(trace_of: Load, event: Make) -> None:
+def test_a_program_without_a_garbage_collector_stays_so(trace_of, event):
     gc.disable()
     try:
         trace_of([event()])
@@ -40,7 +40,7 @@ class Dropping(dict[str, Any]):
 
 
 @pytest.mark.parametrize(("derived", "made"), [(Dropping(), 2), ({}, 1)])
-def test_what_another_thread_drops_is_returned_all_the_same(derived: dict[str, Any], made: int) -> None:
+def test_what_another_thread_drops_is_returned_all_the_same(derived, made):
     count: list[int] = []
 
     @kept_by_trace

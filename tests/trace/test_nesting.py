@@ -95,7 +95,7 @@ def slow_depths(ordered: list[Slice], firsts: list[int]) -> list[int]:
 @given(st.one_of(anything, nested()))
 @example([(0, 0, 10), (0, 5, 10), (0, 10, 10)])
 @example([(0, 0, 0), (0, 0, 0), (0, 0, 5), (0, 5, 0)])
-def test_depth_and_parent_agree_with_the_oracles(slices: list[Slice]) -> None:
+def test_depth_and_parent_agree_with_the_oracles(slices):
     ordered, depth, parent, rows, firsts = run(slices)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nesting, "LIBRARY", None)
@@ -107,7 +107,7 @@ def test_depth_and_parent_agree_with_the_oracles(slices: list[Slice]) -> None:
 
 
 @given(anything)
-def test_no_row_holds_two_slices_at_once(slices: list[Slice]) -> None:
+def test_no_row_holds_two_slices_at_once(slices):
     ordered, depth, _, _, _ = run(slices)
     last: dict[tuple[int, int], int] = {}
     for (lane, start, duration), row in zip(ordered, depth, strict=True):
@@ -117,14 +117,14 @@ def test_no_row_holds_two_slices_at_once(slices: list[Slice]) -> None:
 
 
 @given(anything)
-def test_times_that_do_not_fit_one_axis(slices: list[Slice]) -> None:
+def test_times_that_do_not_fit_one_axis(slices):
     """Far apart, lanes take another way to the same answer."""
     far = [(lane, start << 55, duration << 55) for lane, start, duration in slices if start + duration < 60]
     near = [(lane, start, duration) for lane, start, duration in slices if start + duration < 60]
     assert run(far)[1:] == run(near)[1:]
 
 
-def test_many_slices_are_nested_a_few_lanes_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_slices_are_nested_a_few_lanes_at_a_time(monkeypatch):
     slices = [(lane, 10 * i, length) for lane in range(7) for i in range(4) for length in (8 + lane, 5)]
     expected = run(slices)
     monkeypatch.setattr(nesting, "PART", len(slices) - 1)
@@ -132,14 +132,14 @@ def test_many_slices_are_nested_a_few_lanes_at_a_time(monkeypatch: pytest.Monkey
     assert run(slices) == expected
 
 
-def test_a_staircase_takes_two_rows() -> None:
+def test_a_staircase_takes_two_rows():
     _, depth, parent, rows, _ = run([(0, 10 * i, 15) for i in range(1000)])
     assert depth == [i % 2 for i in range(1000)]
     assert set(parent) == {-1}
     assert rows == [2]
 
 
-def test_more_overlap_than_stacks() -> None:
+def test_more_overlap_than_stacks():
     """Each slice crosses all before it: as many rows as slices, and rows are used again afterwards."""
     crowd = [(0, i, 1000) for i in range(200)]
     _, depth, _, rows, _ = run([*crowd, *((0, 5000 + i, 1000) for i in range(100))])
@@ -148,7 +148,7 @@ def test_more_overlap_than_stacks() -> None:
     assert rows == [200]
 
 
-def test_equal_slices_keep_the_order_of_the_file() -> None:
+def test_equal_slices_keep_the_order_of_the_file():
     lane = np.zeros(5, dtype=np.int32)
     start = np.array([3, 3, 1, 3, 3])
     assert sort_slices(lane, start, np.array([2, 5, 9, 2, 5]))[0].tolist() == [2, 1, 4, 0, 3]
@@ -178,7 +178,7 @@ def rows(trace: Trace) -> dict[str, tuple[int, str]]:
     }
 
 
-def test_rows_and_parents(trace_of: Load, event: Make) -> None:
+def test_rows_and_parents(trace_of, event):
     trace = trace_of(
         [
             event(name="first", ts=0, dur=10),
@@ -206,7 +206,7 @@ def test_rows_and_parents(trace_of: Load, event: Make) -> None:
     assert [(lane.first, lane.last, lane.rows) for lane in trace.lanes] == [(0, 6, 3), (6, 9, 2)]
 
 
-def test_slices_that_cross_go_below(trace_of: Load, event: Make) -> None:
+def test_slices_that_cross_go_below(trace_of, event):
     trace = trace_of(
         [
             event(name="a", ts=0, dur=10),
@@ -234,7 +234,7 @@ def test_slices_that_cross_go_below(trace_of: Load, event: Make) -> None:
 
 
 @pytest.mark.parametrize("at", [3, 1 << 17, 140_000])
-def test_two_slices_that_cross_far_inside_a_lane(at: int) -> None:
+def test_two_slices_that_cross_far_inside_a_lane(at):
     """One ends within the next; the one after that lies inside the second."""
     count = 150_000
     begin = 10 * np.arange(count, dtype=np.int64)
@@ -248,7 +248,7 @@ def test_two_slices_that_cross_far_inside_a_lane(at: int) -> None:
     assert (depth[at + 1], rows) == (1, [2])
 
 
-def test_many_lanes_out_of_order_are_sorted_as_few_are() -> None:
+def test_many_lanes_out_of_order_are_sorted_as_few_are():
     """By start; what begins together, the longest first; what is as long, as in the file."""
     lanes = _LANES + 44
     lane = np.repeat(np.arange(lanes, dtype=np.int32), 4)

@@ -51,7 +51,7 @@ def two(tmp_path: Path) -> Trace:
     return merged(tmp_path, ("[TP00]", of_rank(0)), ("[TP01]", of_rank(1, late=15)))
 
 
-def test_labels_of_lanes_processes_and_devices(tmp_path: Path) -> None:
+def test_labels_of_lanes_processes_and_devices(tmp_path):
     trace = two(tmp_path)
     assert [(lane.name, lane.device) for lane in trace.lanes] == [
         ("[TP00] thread 9", -1),
@@ -67,7 +67,7 @@ def test_labels_of_lanes_processes_and_devices(tmp_path: Path) -> None:
     ]
 
 
-def test_ids_hold_within_a_rank(tmp_path: Path) -> None:
+def test_ids_hold_within_a_rank(tmp_path):
     trace = two(tmp_path)
     rank = np.array([trace.processes[lane.process].rank for lane in trace.lanes])[trace.lane]
     kernels = np.flatnonzero(trace.launch >= 0)
@@ -88,7 +88,7 @@ def joined(*ranks: list[Event]) -> list[Event]:
 
 
 @pytest.mark.parametrize("late", [2000, 15, 0, -15, -2000])
-def test_ids_of_a_file_that_does_not_say_it_was_merged(tmp_path: Path, late: float) -> None:
+def test_ids_of_a_file_that_does_not_say_it_was_merged(tmp_path, late):
     ranks = []
     for n, offset in ((0, 0.0), (1, late)):
         events = []
@@ -108,7 +108,7 @@ def test_ids_of_a_file_that_does_not_say_it_was_merged(tmp_path: Path, late: flo
         assert pids == [str(100 + n) for n in device[kernels]]
 
 
-def test_data_loading_of_several_ranks_is_told_of_each(tmp_path: Path) -> None:
+def test_data_loading_of_several_ranks_is_told_of_each(tmp_path):
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     ranks = [
         [step(1, 0, 1000), cpu(loader, 10, 80, "user_annotation"), launch(100, 1), kernel(110, 800, 1)]
@@ -120,7 +120,7 @@ def test_data_loading_of_several_ranks_is_told_of_each(tmp_path: Path) -> None:
     assert finding.title == "Data loading takes 8.0% of the step"
 
 
-def test_shown_and_in_json(tmp_path: Path) -> None:
+def test_shown_and_in_json(tmp_path):
     results = Part(two(tmp_path))
     lines = [headline(report) for report in gap_report(results)]
     assert [line.split(":")[0] for line in lines] == [
@@ -133,7 +133,7 @@ def test_shown_and_in_json(tmp_path: Path) -> None:
     assert device_text(results, gaps_of(results).devices[1]) == "GPU 1 of TP01"
 
 
-def test_the_steps_of_one_rank(tmp_path: Path) -> None:
+def test_the_steps_of_one_rank(tmp_path):
     """The one that launched most: steps of several ranks overlap, and their windows would cut each other."""
     steps = find_steps(two(tmp_path))
     assert (steps.source, steps.number.tolist(), steps.start.tolist()) == (
@@ -143,7 +143,7 @@ def test_the_steps_of_one_rank(tmp_path: Path) -> None:
     )
 
 
-def test_devices_with_the_same_number(tmp_path: Path) -> None:
+def test_devices_with_the_same_number(tmp_path):
     """Each rank sees only its own device, as number 0."""
     trace = merged(tmp_path, *reversed([(f"[DP00-TP{n:02d}]", of_rank(0)) for n in range(12)]))
     devices = [(p.rank, p.device) for p in trace.processes if p.device >= 0]
@@ -163,32 +163,32 @@ def test_devices_with_the_same_number(tmp_path: Path) -> None:
         ("ranking", "frank 3", ""),
     ],
 )
-def test_wordings(tmp_path: Path, pid: Any, name: str, rank: str) -> None:
+def test_wordings(tmp_path, pid, name, rank):
     named = {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
     trace = trace_of(tmp_path, named, cpu("aten::mm", 0, 1) | {"pid": pid})
     assert trace.processes[0].rank == rank
     assert trace.lanes[0].name == (f"[{rank}] thread 9" if rank else "thread 9")
 
 
-def test_a_label_is_text_of_strangers(tmp_path: Path) -> None:
+def test_a_label_is_text_of_strangers(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 1) | {"pid": "[TP\x1b]0;x\x0700] 3"})
     assert not set("\x1b\x07") & set(trace.processes[0].rank + trace.lanes[0].name)
 
 
-def test_a_file_of_one_rank_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_file_of_one_rank_stays_as_it_is(tmp_path):
     trace = trace_of(tmp_path, *of_rank(1))
     assert {p.rank for p in trace.processes} == {""}
     assert {lane.device for lane in trace.lanes} == {-1, 1}
     assert find_steps(trace).source == "ProfilerStep"
 
 
-def test_flows_of_several_ranks_never_share_an_id(tmp_path: Path) -> None:
+def test_flows_of_several_ranks_never_share_an_id(tmp_path):
     """Flow 1 of the first rank, flow 0 of the second: no sum of both numbers tells them apart."""
     plan = SimpleNamespace(rank_of_lane=np.array([0, 1, 2], dtype=np.int32))
     flow, lanes = np.repeat(np.array([40, 41, 42]), 3), np.tile(np.array([0, 1, 2], dtype=np.int32), 3)
     assert len(set(_flow_ids(flow, plan, lanes).tolist())) == 9  # type: ignore[arg-type]
 
 
-def test_devices_of_ranks_keep_their_numbers_unless_two_claim_one() -> None:
+def test_devices_of_ranks_keep_their_numbers_unless_two_claim_one():
     assert _device_indices({"a 3": ("a", "3"), "b 5": ("b", "5")}) == {"a 3": 3, "b 5": 5}
     assert _device_indices({"a 3": ("a", "3"), "b 3": ("b", "3")}) == {"a 3": 0, "b 3": 1}

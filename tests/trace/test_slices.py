@@ -35,7 +35,7 @@ def device_work(trace: Trace) -> Slices:
     return Slices(trace, np.flatnonzero(trace.is_kind(Kind.KERNEL, Kind.MEMCPY)))
 
 
-def test_columns(trace: Trace) -> None:
+def test_columns(trace):
     work = device_work(trace)
     assert len(work) == 6
     assert work.names == [trace.name_of(i) for i in work]
@@ -46,7 +46,7 @@ def test_columns(trace: Trace) -> None:
     assert (work.first, work.first_name) == (int(work.at[0]), "gemm_a")
 
 
-def test_numpy_takes_them_for_their_indices(trace: Trace) -> None:
+def test_numpy_takes_them_for_their_indices(trace):
     work = device_work(trace)
     assert trace.duration[work].sum() == work.time
     assert np.asarray(work) is work.at
@@ -56,7 +56,7 @@ def test_numpy_takes_them_for_their_indices(trace: Trace) -> None:
     assert np.asarray(work, dtype=np.int32).dtype == np.int32
 
 
-def test_some_of_them(trace: Trace) -> None:
+def test_some_of_them(trace):
     work = device_work(trace)
     assert work[1:3].names == ["gemm_b", "gemm_a"]
     assert work[work.duration == 20_000].names == ["gemm_b", "add"]
@@ -69,7 +69,7 @@ def test_some_of_them(trace: Trace) -> None:
     assert list(joined(work[3:], gemms)) == list(work)
 
 
-def test_names(trace: Trace) -> None:
+def test_names(trace):
     work = device_work(trace)
     assert work.named("^gemm_[b-z]").names == ["gemm_b"]
     assert work.named(re.compile("GEMM_B", re.IGNORECASE)).names == ["gemm_b"]
@@ -80,7 +80,7 @@ def test_names(trace: Trace) -> None:
     assert sorted(asked) == sorted(set(work.names))  # each once
 
 
-def test_by_name(trace: Trace) -> None:
+def test_by_name(trace):
     work = device_work(trace)
     names = work.by_name()
     # Of equal time, in the order of the trace's names.
@@ -98,11 +98,11 @@ def test_by_name(trace: Trace) -> None:
     assert (other[0].name, other[0].time) == ("gemm_a", 0 + 2 + 4)
 
 
-def test_longest_first(trace: Trace) -> None:
+def test_longest_first(trace):
     assert device_work(trace).longest_first().names[:3] == ["gemm_b", "add", "gemm_a"]
 
 
-def test_none(trace: Trace) -> None:
+def test_none(trace):
     none = device_work(trace)[:0]
     assert (len(none), none.time, none.names, none.by_name(), list(none.longest_first())) == (
         0,

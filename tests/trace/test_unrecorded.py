@@ -45,7 +45,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", LOSES)
-def test_recordings_of_cuspy_lose_the_end(name: str) -> None:
+def test_recordings_of_cuspy_lose_the_end(name):
     path = CUSPY / f"{name}.json.gz"
     events = read_events(path)
     calls = [
@@ -79,7 +79,7 @@ def test_recordings_of_cuspy_lose_the_end(name: str) -> None:
     assert verdict_of(whole).reason.endswith(said)
 
 
-def test_every_other_recording_is_silent() -> None:
+def test_every_other_recording_is_silent():
     told = set()
     for folder in FOLDERS[:2]:
         for path in sorted(folder.rglob("*.json.gz")):
@@ -91,12 +91,12 @@ def test_every_other_recording_is_silent() -> None:
     assert told >= set(LOSES)
 
 
-def test_a_healthy_trace_lacks_nothing(tmp_path: Path) -> None:
+def test_a_healthy_trace_lacks_nothing(tmp_path):
     told = found(tmp_path, *run(10, 5, 1), *run(20, 5, 2))
     assert (len(told.launches), told.of, len(told.work), told.time) == (0, 2, 0, {})
 
 
-def test_where_launches_are_lost(tmp_path: Path) -> None:
+def test_where_launches_are_lost(tmp_path):
     events = [launch(10.0 * i, i) for i in range(1, 8)]
     trace = trace_of(tmp_path, *events, kernel(25, 3, 2), kernel(55, 3, 5))
     told = unrecorded(trace)
@@ -112,13 +112,13 @@ def test_where_launches_are_lost(tmp_path: Path) -> None:
     assert list(times) == [(10, 25), (30, 55), (60, 74)]
 
 
-def test_work_that_is_behind_hides_nothing(tmp_path: Path) -> None:
+def test_work_that_is_behind_hides_nothing(tmp_path):
     trace = trace_of(tmp_path, launch(10, 1), launch(20, 2), kernel(12, 100, 1), cpu("op", 0, 150))
     end = int(unrecorded(trace).time[0].start[0]) + trace.info.zero_ns
     assert end == 112_000  # not 20 us: the device was busy with what came first
 
 
-def test_a_copy_without_an_event_may_have_copied_nothing(tmp_path: Path) -> None:
+def test_a_copy_without_an_event_may_have_copied_nothing(tmp_path):
     none = launch(30, 3, name="cudaMemsetAsync")
     trace = trace_of(tmp_path, *run(10, 5, 1), none, *run(50, 5, 5))
     assert not names(trace)
@@ -132,18 +132,18 @@ def test_a_copy_without_an_event_may_have_copied_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["cudaLaunchHostFunc", "cudaEventRecord", "cudaGraphAddMemcpyNode"])
-def test_other_calls_launch_nothing(tmp_path: Path, name: str) -> None:
+def test_other_calls_launch_nothing(tmp_path, name):
     assert not names(trace_of(tmp_path, *run(10, 5, 1), launch(30, 3, name=name)))
 
 
 @pytest.mark.parametrize(
     "name", ["cuLaunchKernelEx", "hipModuleLaunchKernel", "cudaGraphLaunch", "urEnqueueKernelLaunch"]
 )
-def test_calls_that_launch(tmp_path: Path, name: str) -> None:
+def test_calls_that_launch(tmp_path, name):
     assert names(trace_of(tmp_path, *run(10, 5, 1), launch(30, 3, name=name))) == [3]
 
 
-def test_what_is_captured_does_not_run(tmp_path: Path) -> None:
+def test_what_is_captured_does_not_run(tmp_path):
     begin, end = launch(20, 2, name="cudaStreamBeginCapture"), launch(60, 6, name="cudaStreamEndCapture")
     other = launch(40, 4) | {"tid": 10}  # by any thread
     events = [*run(10, 5, 1), launch(30, 3), other, launch(70, 7)]
@@ -153,7 +153,7 @@ def test_what_is_captured_does_not_run(tmp_path: Path) -> None:
     assert names(trace_of(tmp_path, *events, launch(65, 8, name="cudaGraphInstantiate"))) == [7]
 
 
-def test_a_call_within_a_launch_is_part_of_it(tmp_path: Path) -> None:
+def test_a_call_within_a_launch_is_part_of_it(tmp_path):
     outer = launch(30, 3, 8, "cudaLaunchCooperativeKernel")
     trace = trace_of(tmp_path, *run(10, 5, 1), outer, launch(32, 4, 2, "cuLaunchKernel"), kernel(40, 5, 4))
     assert (names(trace), unrecorded(trace).of) == ([], 2)
@@ -161,7 +161,7 @@ def test_a_call_within_a_launch_is_part_of_it(tmp_path: Path) -> None:
     assert (names(trace), unrecorded(trace).of) == ([3], 2)
 
 
-def test_without_any_event_of_a_device(tmp_path: Path) -> None:
+def test_without_any_event_of_a_device(tmp_path):
     trace = trace_of(tmp_path, launch(10, 1), launch(20, 2))
     assert (names(trace), unrecorded(trace).after, unrecorded(trace).time) == ([1, 2], 2, {})
     assert lost_launches(trace) == "all 2 launches"
@@ -170,12 +170,12 @@ def test_without_any_event_of_a_device(tmp_path: Path) -> None:
     assert names(trace_of(tmp_path, launch(10, 1), launch(20, 2), other)) == [2]
 
 
-def test_without_any_link(tmp_path: Path) -> None:
+def test_without_any_link(tmp_path):
     told = found(tmp_path, launch(10, 1), kernel(15, 3, 7))
     assert (len(told.launches), len(told.work)) == (0, 1)
 
 
-def test_a_file_that_is_cut_off_says_only_that(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_says_only_that(tmp_path):
     path = tmp_path / "cut.json"
     text = json.dumps({"traceEvents": [*run(10, 5, 1), launch(30, 3), kernel(40, 5, 3)]})
     path.write_text(text[:-80])
@@ -185,12 +185,12 @@ def test_a_file_that_is_cut_off_says_only_that(tmp_path: Path) -> None:
     assert all(level != "missing" for level, *_ in notes(trace))
 
 
-def test_device_events_from_before_the_recording(tmp_path: Path) -> None:
+def test_device_events_from_before_the_recording(tmp_path):
     told = found(tmp_path, kernel(1, 2, 90), kernel(4, 2, 91), *run(10, 5, 1), kernel(20, 5, 92))
     assert (len(told.work), told.earlier) == (3, 2)
 
 
-def test_each_device_has_its_own_times(tmp_path: Path) -> None:
+def test_each_device_has_its_own_times(tmp_path):
     second = {"pid": 1, "tid": 8, "args": {"correlation": 2, "device": 1, "stream": 8}}
     mine = [launch(30, 3), *run(10, 5, 1)]
     others = [launch(12, 2) | {"tid": 11}, kernel(20, 5, 2, **second)]
@@ -200,7 +200,7 @@ def test_each_device_has_its_own_times(tmp_path: Path) -> None:
     assert set(found(tmp_path, *mine, *either, cpu("op", 0, 50)).time) == {0, 1}
 
 
-def test_the_verdict_leaves_out_what_is_not_known(tmp_path: Path) -> None:
+def test_the_verdict_leaves_out_what_is_not_known(tmp_path):
     """Three steps of 100 us, half busy; in the second one, launches are lost for 30 us."""
     events = [step(1, 0, 100), *run(10, 50, 1), step(2, 100, 100), *run(110, 30, 2), *run(180, 20, 4)]
     events += [step(3, 200, 100), *run(210, 50, 6)]
@@ -219,13 +219,13 @@ def test_the_verdict_leaves_out_what_is_not_known(tmp_path: Path) -> None:
     assert "not in the file" not in verdict_of(results.within(step_table_of(results).scope(0))).reason
 
 
-def test_work_of_a_call_within_a_launch_is_that_launchs(tmp_path: Path) -> None:
+def test_work_of_a_call_within_a_launch_is_that_launchs(tmp_path):
     outer, inner = launch(10, 1, 8, "cudaLaunchCooperativeKernel"), launch(12, 2, 2, "cuLaunchKernel")
     told = found(tmp_path, outer, inner, kernel(20, 5, 2), launch(40, 3))
     assert (len(told.launches), told.of, told.time[0].total) == (1, 2, 4000)
 
 
-def test_two_writers_with_the_same_ids(tmp_path: Path) -> None:
+def test_two_writers_with_the_same_ids(tmp_path):
     """Which of the launches with one id has which of the kernels is not known; both are there."""
     other = launch(11, 1) | {"tid": 10}
     events = [launch(10, 1), other, kernel(20, 5, 1), *run(50, 5, 2)]

@@ -65,7 +65,7 @@ def kernels(screen: TraceScreen, of: int, part: str) -> list[int]:
     )
 
 
-async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
+async def test_two_open_with_the_answer_the_reasons_and_the_numbers():
     app = two()
     async with app.run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
@@ -89,7 +89,7 @@ async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
         assert ") next difference" in lines[-1]
 
 
-async def test_both_gpus_streams_are_in_view_on_a_small_screen() -> None:
+async def test_both_gpus_streams_are_in_view_on_a_small_screen():
     app = two(TRAIN, SAMPLES / "train_memory.json.gz")
     async with app.run_test(size=(80, 24)) as pilot:
         await compared(pilot)
@@ -99,7 +99,7 @@ async def test_both_gpus_streams_are_in_view_on_a_small_screen() -> None:
             assert "stream 7" in lines[rule + 1]
 
 
-async def test_every_tab_has_its_title_at_120_columns() -> None:
+async def test_every_tab_has_its_title_at_120_columns():
     """They stand closer beside whose pane it is; the open one has a blank on both sides."""
     app = two()
     more = sum(len(f" {key} {spec.key} ") for key, spec in keyed(PANES)[9:])  # with the nine of a number, 120
@@ -116,7 +116,7 @@ async def test_every_tab_has_its_title_at_120_columns() -> None:
         await until(pilot, lambda: " 7 steps  8 findings  9 efficiency " in tabs.render_line(0).text)
 
 
-async def test_e_explains_the_line_under_the_cursor() -> None:
+async def test_e_explains_the_line_under_the_cursor():
     app = two()
     async with app.run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
@@ -147,7 +147,7 @@ async def test_e_explains_the_line_under_the_cursor() -> None:
         assert "within noise" in shown
 
 
-async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
+async def test_keys_go_from_difference_to_difference_and_say_why():
     app = two()
     async with app.run_test(size=(200, 50)) as pilot:
         screen = await compared(pilot)
@@ -166,7 +166,7 @@ async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
         assert app.screen is screen
 
 
-async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch):
     drawn: list[int] = []
     line = ComparePane.render_line
     monkeypatch.setattr(ComparePane, "render_line", lambda pane, y: drawn.append(y) or line(pane, y))
@@ -192,7 +192,7 @@ async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch: p
         assert text(app) == shown, "what was not drawn again is as it would be"
 
 
-async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
+async def test_enter_in_the_pane_goes_to_each_place_of_a_difference():
     async with two().run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         comparing = screen.session.comparing
@@ -223,7 +223,7 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
         await until(pilot, lambda: isinstance(screen.area.open, BothPane))
 
 
-async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line() -> None:
+async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line():
     app = two()
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await compared(pilot)
@@ -249,7 +249,7 @@ async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line() -> No
         assert "aligned at" in screen.footer.message
 
 
-async def test_e_explains_a_row_of_the_averages_of_both() -> None:
+async def test_e_explains_a_row_of_the_averages_of_both():
     app = two()
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await compared(pilot)
@@ -265,7 +265,7 @@ async def test_e_explains_a_row_of_the_averages_of_both() -> None:
         assert screen.walk.trace.name_of(screen.walk.selected) == pane.joined.names[pane.row]
 
 
-async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
+async def test_the_averages_of_both_are_sorted_and_lead_to_both():
     app = two()
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await compared(pilot)
@@ -302,7 +302,7 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
             assert len(pane.order) == len(pane.joined.parts[part])
 
 
-async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
+async def test_panes_of_one_recording_are_those_of_the_selections():
     app = two(COMPILED, EAGER, pane="kernels")
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await compared(pilot)
@@ -336,7 +336,7 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
         await until(pilot, lambda: screen.walk.view.start_ns <= low < high <= screen.walk.view.end_ns)
 
 
-async def test_search_gaps_and_marks_go_on_working() -> None:
+async def test_search_gaps_and_marks_go_on_working():
     async with two().run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         await pilot.press("slash", *"cat:kernel", "enter")
@@ -361,7 +361,7 @@ async def test_search_gaps_and_marks_go_on_working() -> None:
         assert len(screen.walk.scene.marks) == 2
 
 
-async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> None:
+async def test_another_is_opened_to_compare_and_one_goes_on_with_either():
     async with visit(EAGER, pane="overview", size=USUAL) as (app, pilot, _):
         first = screen_of(app)
         for key in ("P", "right_parenthesis", "equals_sign", "ampersand", "Q"):
@@ -401,7 +401,7 @@ async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> Non
         await until(pilot, lambda: app.screen is first)
 
 
-async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp_path: Path) -> None:
+async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp_path):
     async with visit(EAGER, pane="overview", size=USUAL) as (app, pilot, _):
         first = screen_of(app)
         none = tmp_path / "none"
@@ -415,7 +415,7 @@ async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp
         assert len(screen_of(app).walk.recordings) == 1
 
 
-async def test_one_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+async def test_one_that_cannot_be_read_says_so(tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("no json")
     app = two(EAGER, broken)
@@ -425,7 +425,7 @@ async def test_one_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     assert app.return_code == 1
 
 
-async def test_the_steps_pane_says_why_a_step_differs() -> None:
+async def test_the_steps_pane_says_why_a_step_differs():
     async with visit(SAMPLES / "matmul_add_64_cold.json.gz", pane="steps", size=USUAL) as (
         app,
         pilot,
@@ -450,7 +450,7 @@ async def test_the_steps_pane_says_why_a_step_differs() -> None:
         assert screen.walk.selected == sheet.lines[at].event
 
 
-async def test_one_step_is_compared_with_nothing(tmp_path: Path) -> None:
+async def test_one_step_is_compared_with_nothing(tmp_path):
     path = write_trace(tmp_path / "one.json", [slice_event("ProfilerStep#1", 0, 10, cat="user_annotation")])
     async with visit(path, pane="steps", size=USUAL) as (_, pilot, screen):
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
@@ -460,7 +460,7 @@ async def test_one_step_is_compared_with_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 @pytest.mark.parametrize("theme", ["dark", "light"])
-async def test_it_fits_every_size(size: tuple[int, int], theme: str) -> None:
+async def test_it_fits_every_size(size, theme):
     app = two(theme=theme)
     async with app.run_test(size=size) as pilot:
         screen = await compared(pilot)
@@ -472,7 +472,7 @@ async def test_it_fits_every_size(size: tuple[int, int], theme: str) -> None:
         assert screen.session.layout is PAIR
 
 
-async def test_without_unicode_everything_is_ascii() -> None:
+async def test_without_unicode_everything_is_ascii():
     app = two(ascii=True)
     async with app.run_test(size=USUAL) as pilot:
         await compared(pilot)
@@ -484,7 +484,7 @@ async def test_without_unicode_everything_is_ascii() -> None:
         assert any("++++" in line for line in timeline)
 
 
-async def test_the_other_recording_is_drawn_in_the_same_frame() -> None:
+async def test_the_other_recording_is_drawn_in_the_same_frame():
     """Its number of gaps and its pane do not wait for a message, which would take a second frame."""
     async with two().run_test(size=USUAL) as pilot:
         screen = await compared(pilot)

@@ -19,7 +19,7 @@ def numbers(count: int) -> Table:
     return Table((Column("n", "N", lambda r: f"row {r}", None, 0, False),), count)
 
 
-async def test_a_row_from_afar_comes_to_the_middle_and_a_step_scrolls_by_one() -> None:
+async def test_a_row_from_afar_comes_to_the_middle_and_a_step_scrolls_by_one():
     async with Host(numbers(200)).run_test(size=(30, 11)) as pilot:
         view = pilot.app.query_one(TableView)
         assert view.page == 10
@@ -38,7 +38,7 @@ async def test_a_row_from_afar_comes_to_the_middle_and_a_step_scrolls_by_one() -
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_the_averages_of_a_step_open_on_the_row_of_the_selected_event(size: tuple[int, int]) -> None:
+async def test_the_averages_of_a_step_open_on_the_row_of_the_selected_event(size):
     async with visit(LLAMA, size=size) as (app, pilot, screen):
         await pilot.press("7")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)

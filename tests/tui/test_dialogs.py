@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 from textual import events
@@ -43,7 +42,7 @@ def lines(app: TracetuiApp) -> list[str]:
     return text(app).split("\n")
 
 
-def test_what_was_typed_finds_the_nearest_choice_first() -> None:
+def test_what_was_typed_finds_the_nearest_choice_first():
     choices = [
         Choice("Averages, gaps"),
         Choice("Next gap", "g"),
@@ -61,7 +60,7 @@ def test_what_was_typed_finds_the_nearest_choice_first() -> None:
     assert fitting(choices, "zz") == []
 
 
-async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen() -> None:
+async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen():
     task = LoadTask(MLP).start()
     task.ended.result(30)
     app = TracetuiApp(task, Settings(keys={"help": "f1"}))
@@ -74,7 +73,7 @@ async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen(
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
 
 
-async def test_a_click_on_a_command_does_it_and_esc_does_nothing() -> None:
+async def test_a_click_on_a_command_does_it_and_esc_does_nothing():
     async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("ctrl+p", *"all keys")
         await pilot.pause()
@@ -86,7 +85,7 @@ async def test_a_click_on_a_command_does_it_and_esc_does_nothing() -> None:
         assert isinstance(app.screen, Palette)  # nothing to do
 
 
-async def test_a_theme_is_shown_while_one_chooses() -> None:
+async def test_a_theme_is_shown_while_one_chooses():
     async with visit(MLP, size=SIZE) as (app, pilot, _):
         trace, first = screen_of(app), app.theme
         app.action_change_theme()
@@ -106,7 +105,7 @@ async def test_a_theme_is_shown_while_one_chooses() -> None:
         assert app.theme == second
 
 
-async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to_its_end() -> None:
+async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to_its_end():
     assert [group for group, _ in sections(in_table=True)][:2] == ["Panes", "In a table"]
     async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("question_mark")
@@ -129,7 +128,7 @@ async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to
         assert text(app) != before
 
 
-async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_clicked() -> None:
+async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_clicked():
     async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("slash", *"aten", "enter", "L")
         await pilot.pause()
@@ -141,7 +140,7 @@ async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_cl
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
-async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
+async def test_the_chain_of_an_explanation_is_never_cut_off():
     async with visit(MLP, size=(60, 60)) as (app, pilot, _):
         kernel = int(screen_of(app).trace.is_kind(Kind.KERNEL).argmax())
         screen_of(app).timeline.walk.select(kernel)
@@ -156,7 +155,7 @@ async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
         assert "after its launch ◀ this event" in shown
 
 
-async def test_the_line_to_type_into_tells_what_enter_and_esc_do_and_what_is_wrong() -> None:
+async def test_the_line_to_type_into_tells_what_enter_and_esc_do_and_what_is_wrong():
     async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("slash")
         await pilot.pause()
@@ -169,7 +168,7 @@ async def test_the_line_to_type_into_tells_what_enter_and_esc_do_and_what_is_wro
         await until(pilot, lambda: lines(app)[-1].rstrip().endswith("not a regular expression: missing )"))
 
 
-def test_the_hint_leaves_out_what_does_not_fit() -> None:
+def test_the_hint_leaves_out_what_does_not_fit():
     for width in (40, 60, 80, 200):
         shown = [fitted(parts, width) for parts in LINES]
         assert all(len(line) <= width for line in shown)
@@ -180,7 +179,7 @@ def test_the_hint_leaves_out_what_does_not_fit() -> None:
     assert "I what the words mean" in fitted(LINES[1], 80)
 
 
-async def test_a_small_screen_has_no_room_for_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_small_screen_has_no_room_for_the_hint(monkeypatch):
     monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: True)
     async with visit(MLP, size=(40, 12)) as (app, pilot, _):
         await pilot.pause()
@@ -189,7 +188,7 @@ async def test_a_small_screen_has_no_room_for_the_hint(monkeypatch: pytest.Monke
         await until(pilot, lambda: "New here?" in text(app))
 
 
-async def test_the_palette_on_a_narrow_screen_cuts_off_nothing() -> None:
+async def test_the_palette_on_a_narrow_screen_cuts_off_nothing():
     async with visit(MLP, size=(56, 14)) as (app, pilot, _):
         await pilot.press("ctrl+p")
         await pilot.pause()
@@ -198,14 +197,14 @@ async def test_the_palette_on_a_narrow_screen_cuts_off_nothing() -> None:
         await until(pilot, lambda: "Moving" in sheet_lines(app)[2])
 
 
-async def test_the_palette_keeps_the_groups_of_the_help_together() -> None:
+async def test_the_palette_keeps_the_groups_of_the_help_together():
     app = app_of(MLP)
     async with app.run_test(size=SIZE):
         where = [c.choice.about for c in commands(app, screen_of(app))]
         assert [g for g, _ in groupby(where)] == list(dict.fromkeys(where))
 
 
-async def test_the_palette_has_every_action_and_zooms() -> None:
+async def test_the_palette_has_every_action_and_zooms():
     async with visit(MLP, size=SIZE) as (app, pilot, screen):
         found = {c.choice.text for c in commands(app, screen)}
         assert ({capital(a.text) for a in ACTIONS} - found) == {"Find a command"}
@@ -214,13 +213,13 @@ async def test_the_palette_has_every_action_and_zooms() -> None:
         await until(pilot, lambda: screen.walk.view.span_ns < before)
 
 
-def test_every_sample_says_what_it_is() -> None:
+def test_every_sample_says_what_it_is():
     assert set(samples()) == set(ABOUT)
     assert max(len(name) for name in ABOUT) <= LEAST_NAME
     assert max(len(about) for about in ABOUT.values()) <= 43
 
 
-async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None:
+async def test_the_first_screen_opens_a_file_by_its_path(tmp_path):
     app = TracetuiApp()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("o", *"/nope", "enter")
@@ -235,7 +234,7 @@ async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
-async def test_a_failed_capture_goes_back_to_the_form_as_it_was() -> None:
+async def test_a_failed_capture_goes_back_to_the_form_as_it_was():
     options = CaptureOptions("mlp", active=7, python="/bin/false")
     async with visit(MLP, size=SIZE) as (app, pilot, _):
         app.recorder.capture(options)
@@ -248,7 +247,7 @@ async def test_a_failed_capture_goes_back_to_the_form_as_it_was() -> None:
         assert asked(app.screen.form.options) == options
 
 
-def test_a_failure_s_log_is_told_in_full() -> None:
+def test_a_failure_s_log_is_told_in_full():
     tail = tuple(f"line {n} " + "long " * 30 for n in range(40))
     started = Progress(0.0, Phase.STARTING)
     shown = capture_lines([started, Failed(1.0, "killed", "it failed", tail)], "x", 1.0, True, 60, 20)
@@ -257,7 +256,7 @@ def test_a_failure_s_log_is_told_in_full() -> None:
     assert told.count("long") == 40 * 30
 
 
-async def test_ctrl_c_leaves_from_a_dialog() -> None:
+async def test_ctrl_c_leaves_from_a_dialog():
     every = ("question_mark", "ctrl+p", "ctrl+o", "T", "l", "e")
     for keys in (("slash", "a"), ("slash", *"mm", "enter", "L"), *(("right", key) for key in every)):
         async with visit(MLP, size=SIZE) as (app, pilot, _):
@@ -265,7 +264,7 @@ async def test_ctrl_c_leaves_from_a_dialog() -> None:
             await until(pilot, lambda app=app: app._exit)  # type: ignore[misc]
 
 
-async def test_a_file_without_events_says_so(tmp_path: Path) -> None:
+async def test_a_file_without_events_says_so(tmp_path):
     async with visit(write_trace(tmp_path / "none.json", []), size=SIZE) as (app, pilot, _):
         await until(pilot, lambda: "this file has no events" in lines(app)[0])
         assert "CPU only" not in text(app)
@@ -273,7 +272,7 @@ async def test_a_file_without_events_says_so(tmp_path: Path) -> None:
         await until(pilot, lambda: "there is nothing to select" in lines(app)[-1])
 
 
-async def test_a_file_that_is_no_trace_says_what_one_is(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_trace_says_what_one_is(tmp_path):
     path = tmp_path / "text.json"
     path.write_text("not a trace")
     task = LoadTask(path).start()
@@ -286,9 +285,7 @@ async def test_a_file_that_is_no_trace_says_what_one_is(tmp_path: Path) -> None:
         await until(pilot, lambda: app._exit)
 
 
-async def test_what_was_entered_wrongly_can_be_put_right(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_entered_wrongly_can_be_put_right(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("colon", *"abc", "enter")
@@ -308,14 +305,14 @@ async def test_what_was_entered_wrongly_can_be_put_right(
         assert (tmp_path / "x.md").read_text().startswith("| Name")
 
 
-async def test_the_palette_of_the_first_screen() -> None:
+async def test_the_palette_of_the_first_screen():
     app = TracetuiApp()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+p", *"open", "enter")
         await until(pilot, lambda: "a path (.json" in lines(app)[2])
 
 
-async def test_a_click_cancels_the_loading(tmp_path: Path) -> None:
+async def test_a_click_cancels_the_loading(tmp_path):
     task = LoadTask(tmp_path / "big.json")  # never started
     app = TracetuiApp(task)
     async with app.run_test(size=SIZE) as pilot:
@@ -326,7 +323,7 @@ async def test_a_click_cancels_the_loading(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keys", ["/gemm", "/gemm\r", ":90us\r", "/a_b+c-d@e\\f/g\r"])
-async def test_what_is_typed_in_one_piece_goes_to_the_line(keys: str) -> None:
+async def test_what_is_typed_in_one_piece_goes_to_the_line(keys):
     """As a slow link brings it: all letters before the line is there."""
     names = {
         "/": "slash",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import html
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.rules import find_findings
-from tracetui.trace import Trace
 from tracetui.tui.export import ExportError, table_text, write_new
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.overview import OverviewPane
@@ -42,7 +40,7 @@ def read(table: Table) -> list[dict[str, Any]]:
     return records
 
 
-def test_averages_have_shares_units_and_whole_names(llama: Trace) -> None:
+def test_averages_have_shares_units_and_whole_names(llama):
     found = averages(llama)
     records = read(averages_table(llama, found))
     assert [r["name"] for r in records] == list(found.names)
@@ -57,14 +55,14 @@ def test_averages_have_shares_units_and_whole_names(llama: Trace) -> None:
     assert row["cpu_average_us"] == pytest.approx(row["cpu_total_us"] / row["calls"])
 
 
-def test_averages_by_op_say_the_op(llama: Trace) -> None:
+def test_averages_by_op_say_the_op(llama):
     found = averages(llama, group="op")
     groups = [r["group"] for r in read(averages_table(llama, found))]
     assert groups == list(found.groups)
     assert any("aten::" in group for group in groups)
 
 
-def test_gaps_are_those_of_the_command(llama: Trace) -> None:
+def test_gaps_are_those_of_the_command(llama):
     results = Part(llama)
     records = read(gaps_table(results))
     (device,) = gaps_json(results)["devices"]
@@ -76,7 +74,7 @@ def test_gaps_are_those_of_the_command(llama: Trace) -> None:
     assert "duration_ns" in read(gaps_table(results, causes=False))[0]
 
 
-def test_steps_have_their_names_and_every_cause(llama: Trace) -> None:
+def test_steps_have_their_names_and_every_cause(llama):
     steps = summarize_steps(llama)
     rows = (*steps.rows, steps.outside, steps.whole)
     records = read(steps_table(steps))
@@ -86,7 +84,7 @@ def test_steps_have_their_names_and_every_cause(llama: Trace) -> None:
         assert sum(record[f"idle_{field(cause)}"] for cause in CAUSES) == record["idle_ns"] == row.idle
 
 
-async def test_a_finding_is_one_row_whatever_the_width() -> None:
+async def test_a_finding_is_one_row_whatever_the_width():
     async with visit(DATA / "llama_train.json.gz", size=(80, 24)) as (_, pilot, screen):
         await pilot.press("8")
         pane = pane_of(screen, FindingsPane)
@@ -108,7 +106,7 @@ async def test_a_finding_is_one_row_whatever_the_width() -> None:
         assert f"{len(expected)} of {len(expected)} rows are in the clipboard" in screen.footer.message
 
 
-def test_a_table_without_rows_makes_no_file(llama: Trace) -> None:
+def test_a_table_without_rows_makes_no_file(llama):
     table = averages_table(llama, averages(llama))
     with pytest.raises(ExportError, match="no row"):
         table_text(table, np.zeros(0, dtype=np.int64), ".csv")
@@ -138,7 +136,7 @@ TABLE = Table(
 ORDER = np.array([1, 0])
 
 
-def test_tables_export_whole_numbers_and_escape_what_needs_it() -> None:
+def test_tables_export_whole_numbers_and_escape_what_needs_it():
     rows = list(csv.reader(as_csv(TABLE, ORDER).splitlines()))
     assert rows == [["name", "self"], ['c,"d"', "2"], ["a|b", "1500"]]
     assert json.loads(as_json(TABLE, ORDER)) == [{"name": 'c,"d"', "self": 2}, {"name": "a|b", "self": 1500}]
@@ -147,7 +145,7 @@ def test_tables_export_whole_numbers_and_escape_what_needs_it() -> None:
         table_text(TABLE, ORDER, ".xls")
 
 
-def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_never_overwritten(tmp_path):
     target = tmp_path / "t.csv"
     assert write_new(str(target), "x") == target
     with pytest.raises(ExportError, match="already exists"):
@@ -157,9 +155,7 @@ def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
         write_new(str(tmp_path / "no" / "t.csv"), "x")
 
 
-async def test_of_a_table_that_is_not_whole_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_of_a_table_that_is_not_whole_nothing_is_written(tmp_path, monkeypatch):
     """The overview grows while it is worked out."""
     monkeypatch.chdir(tmp_path)
     async with visit(MLP, size=SIZE) as (app, pilot, _):
@@ -179,7 +175,7 @@ async def test_of_a_table_that_is_not_whole_nothing_is_written(
         await until(pilot, (tmp_path / "mlp_eager-overview.csv").exists)
 
 
-async def test_export_and_copy_by_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_export_and_copy_by_keys(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with visit(MLP, size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.core.units import exact
 from tracetui.rules import find_findings
 from tracetui.session.gap_walk import gap_order, next_gap
-from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+from tracetui.trace import DEVICE_WORK, Kind, load
 from tracetui.trace.memory import memory_records
 from tracetui.tui.panes.details import args_of
 from tracetui.tui.topline import device_names, warning
@@ -36,7 +35,7 @@ from .conftest import slice_event, write_trace
 CPU_CALLS = (Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD)
 
 
-def test_self_times_add_up_to_those_of_the_averages(llama: Trace) -> None:
+def test_self_times_add_up_to_those_of_the_averages(llama):
     table, own = averages(llama), self_time_of(Part(llama))
     cpu = np.flatnonzero((table.row_of >= 0) & llama.is_kind(*CPU_CALLS))
     total = np.zeros(len(table), dtype=np.int64)
@@ -45,7 +44,7 @@ def test_self_times_add_up_to_those_of_the_averages(llama: Trace) -> None:
     assert total.sum() > 0
 
 
-def test_the_profilers_own_work_in_an_op_is_not_the_ops(tmp_path: Path) -> None:
+def test_the_profilers_own_work_in_an_op_is_not_the_ops(tmp_path):
     """It lies on a lane of its own, but PyTorch takes it off the op that it held up."""
     request = cpu("Activity Buffer Request", 20, 30, "overhead", **{"External id": 5})
     op = cpu("aten::mm", 0, 100, **{"External id": 5})
@@ -58,7 +57,7 @@ def test_the_profilers_own_work_in_an_op_is_not_the_ops(tmp_path: Path) -> None:
     assert ("self", "60.0 µs of 100 µs") in explain(trace, at).facts
 
 
-def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama: Trace) -> None:
+def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama):
     kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
     facts = {f.label: f for f in event_facts(llama, kernel, {"grid": [1, 2, 3], "block": 7})}
     assert facts["launch"].event == int(llama.launch[kernel])
@@ -69,7 +68,7 @@ def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama: Tra
     assert f"{int(np.count_nonzero(llama.name == llama.name[kernel])):,} event" in facts["same name"].value
 
 
-def test_how_a_kernel_was_launched_comes_first(llama: Trace) -> None:
+def test_how_a_kernel_was_launched_comes_first(llama):
     kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
     args = {
         "External id": 7,
@@ -112,11 +111,11 @@ def test_how_a_kernel_was_launched_comes_first(llama: Trace) -> None:
         ({"grid": [1, "2", 3], "block": [1], "bytes": True, "shared memory": "lots"}, []),
     ],
 )
-def test_what_a_device_event_took(args: dict[str, Any], facts: list[tuple[str, str]]) -> None:
+def test_what_a_device_event_took(args, facts):
     assert device_facts(args)[0] == facts
 
 
-def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama: Trace) -> None:
+def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama):
     op = int(llama.op[int(np.flatnonzero((llama.op >= 0) & llama.is_kind(Kind.KERNEL))[50])])
     work = np.flatnonzero(np.isin(llama.launch, flow.launches_within(llama, op)))
     facts = event_facts(llama, op, None)
@@ -126,7 +125,7 @@ def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama: Trace) -> None:
     assert facts[-1].value == "reading …"
 
 
-def test_a_step_counts_what_any_thread_launched_in_it_as_the_table_of_steps_does(llama: Trace) -> None:
+def test_a_step_counts_what_any_thread_launched_in_it_as_the_table_of_steps_does(llama):
     rows = summarize_steps(llama).rows
     assert len(rows) == 2
     for row in rows:
@@ -144,7 +143,7 @@ def test_a_step_counts_what_any_thread_launched_in_it_as_the_table_of_steps_does
         assert [f.event for f in facts[at : at + 10]] == [first[0], *first[:8], first[8]]
 
 
-def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path: Path) -> None:
+def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path):
     events = [cpu("train", 0, 100, "user_annotation"), *run(15, 20, 1), *run(55, 20, 2), *run(150, 5, 3)]
     events[3]["tid"] = 10  # the second launch
     facts = event_facts(trace_of(tmp_path, *events), 0, {})
@@ -157,7 +156,7 @@ def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path: Path
     assert next(f.value for f in quiet if f.label == "on the GPU") == f"1 event, {exact(20_000)} in all"
 
 
-def test_follow_and_unfollow_are_each_other(llama: Trace) -> None:
+def test_follow_and_unfollow_are_each_other(llama):
     for launch in np.unique(llama.launch[llama.launch >= 0])[::97].tolist():
         kernel, said = flow.follow(llama, launch)
         assert kernel is not None
@@ -167,7 +166,7 @@ def test_follow_and_unfollow_are_each_other(llama: Trace) -> None:
         assert flow.unfollow(llama, launch)[0] == int(llama.op[launch])
 
 
-def test_forward_and_backward_are_each_other(llama: Trace) -> None:
+def test_forward_and_backward_are_each_other(llama):
     assert len(llama.flow_from)
     forward = int(llama.flow_from[0])
     found = flow.partner(llama, forward)
@@ -175,7 +174,7 @@ def test_forward_and_backward_are_each_other(llama: Trace) -> None:
     assert flow.partner(llama, found[0]) == (forward, True)
 
 
-def test_an_op_has_the_backward_of_what_it_calls(llama: Trace) -> None:
+def test_an_op_has_the_backward_of_what_it_calls(llama):
     linear = np.flatnonzero(llama.is_kind(Kind.CPU_OP) & (llama.name == llama.names.index("aten::linear")))
     assert len(linear)
     for i in linear.tolist():
@@ -188,7 +187,7 @@ def test_an_op_has_the_backward_of_what_it_calls(llama: Trace) -> None:
     assert facts["backward op"].event == flow.partner(llama, int(linear[0]))[0]
 
 
-def test_the_ends_of_a_flow_say_so(small: Trace) -> None:
+def test_the_ends_of_a_flow_say_so(small):
     target, said = flow.follow(small, int(np.flatnonzero(small.launch >= 0)[-1]))
     assert target is None
     assert "ends here" in said
@@ -196,7 +195,7 @@ def test_the_ends_of_a_flow_say_so(small: Trace) -> None:
     assert flow.unfollow(small, top)[0] is None
 
 
-def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
+def test_gaps_walk_by_size_and_by_time(llama):
     results = Part(llama)
     gaps = gaps_of(results)
     assert int(gaps.duration.sum()) == sum(d.idle for d in gaps.devices)
@@ -213,7 +212,7 @@ def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
     assert causes_of(results).event.tolist() == gaps.after.tolist()
 
 
-def test_no_gaps_no_walk(tmp_path: Path) -> None:
+def test_no_gaps_no_walk(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(
         json.dumps([{"ph": "X", "name": "a", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 0, "dur": 1}])
@@ -236,7 +235,7 @@ def test_no_gaps_no_walk(tmp_path: Path) -> None:
     assert any("Only the CPU was recorded" in f.value for f in trace_facts(trace))
 
 
-def test_what_the_devices_are_called(tmp_path: Path) -> None:
+def test_what_the_devices_are_called(tmp_path):
     def called(*events: tuple[int, str, str]) -> str:
         found: list[dict[str, object]] = []
         for pid, label, category in events:
@@ -254,7 +253,7 @@ def test_what_the_devices_are_called(tmp_path: Path) -> None:
     assert called((8, "", "odd")) == ""
 
 
-def test_the_file_s_own_facts(llama: Trace) -> None:
+def test_the_file_s_own_facts(llama):
     facts = {f.label: f.value for f in trace_facts(llama)}
     assert facts["device 0"].startswith("NVIDIA H200, sm_90, 132 SMs")
     assert facts["events"].startswith("35,279")
@@ -270,11 +269,11 @@ def test_the_file_s_own_facts(llama: Trace) -> None:
         ({"k": "é"}, '{"k": "é"}'),
     ],
 )
-def test_arguments_become_one_safe_line(value: object, shown: str) -> None:
+def test_arguments_become_one_safe_line(value, shown):
     assert value_text(value) == shown
 
 
-def test_long_arguments_are_cut_and_wrapped() -> None:
+def test_long_arguments_are_cut_and_wrapped():
     assert len(value_text("x" * 100_000)) == 4000
     from tracetui.views.event import Fact
 
@@ -282,7 +281,7 @@ def test_long_arguments_are_cut_and_wrapped() -> None:
     assert lines == [Fact("a", "one two", 7), Fact("", "three", 7)]
 
 
-def test_histogram_hides_nothing() -> None:
+def test_histogram_hides_nothing():
     bars = histogram(np.sort(np.array([1.0] * 1000 + [50.0] + [100.0])))
     assert len(bars) == 24
     assert bars[0] == "█"
@@ -290,7 +289,7 @@ def test_histogram_hides_nothing() -> None:
     assert histogram(np.array([2.0, 2.0])) == "all the same"
 
 
-def test_memory_at_an_events_start_and_what_it_changes(tmp_path: Path) -> None:
+def test_memory_at_an_events_start_and_what_it_changes(tmp_path):
     def record(ts: float, size: int, total: int, device: int) -> dict[str, Any]:
         args = {"Device Type": int(device >= 0), "Device Id": device, "Bytes": size, "Total Allocated": total}
         more = {"cat": "cpu_instant_event", "s": "t", "args": args | {"Total Reserved": 4 * 2**20}}
@@ -320,7 +319,7 @@ def test_memory_at_an_events_start_and_what_it_changes(tmp_path: Path) -> None:
     assert "allocates" not in {f.label for f in event_facts(trace, 0, {})}
 
 
-def test_arguments_of_a_file_that_was_overwritten(tmp_path: Path) -> None:
+def test_arguments_of_a_file_that_was_overwritten(tmp_path):
     path = write_trace(tmp_path / "o.json", [slice_event("f", 0, 5), slice_event("g", 10, 10, args={"a": 1})])
     assert args_of(load(path), 0) == {}
     path.write_text(path.read_text().replace("cpu_op", "cpu_ip") + " ")
@@ -331,7 +330,7 @@ def test_arguments_of_a_file_that_was_overwritten(tmp_path: Path) -> None:
     assert memory_records(again) is None
 
 
-def test_the_details_tell_shapes_and_strides_in_words() -> None:
+def test_the_details_tell_shapes_and_strides_in_words():
     trace = load(SAMPLES / "linear.json.gz")
     event = next(i for i in range(len(trace)) if trace.name_of(i) == "aten::addmm")
     facts = {fact.label: fact.value for fact in event_facts(trace, event, args_of(trace, event))}
@@ -341,7 +340,7 @@ def test_the_details_tell_shapes_and_strides_in_words() -> None:
     assert facts["Input Strides"] == "[[1], [32, 1], [1, 32], [], []]", "as it is in the file, too"
 
 
-def test_a_cold_start_says_that_warming_up_hides_the_cost() -> None:
+def test_a_cold_start_says_that_warming_up_hides_the_cost():
     findings = find_findings(Part(load(SAMPLES / "matmul_add_64_cold.json.gz")))
     advice = next(finding.advice for finding in findings if finding.rule == "cold_start")
     assert "does not remove it" in advice

@@ -69,9 +69,7 @@ def entries_of(overview: Overview) -> int:
     ("name", "verdict", "idle"),
     [("llm_decode", "OVERHEAD-BOUND", "dispatch 46%"), ("matmul_add_4096_eager", "COMPUTE-BOUND", "")],
 )
-async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(
-    size: tuple[int, int], name: str, verdict: str, idle: str
-) -> None:
+async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(size, name, verdict, idle):
     async with visit(SAMPLES / f"{name}.json.gz", "overview", size=size) as (app, pilot, _):
         await until(pilot, lambda: verdict in text(app).split("\n")[1])
         line = text(app).split("\n")[1]
@@ -79,7 +77,7 @@ async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(
         assert idle in line
 
 
-async def test_recorded_memory_is_in_view() -> None:
+async def test_recorded_memory_is_in_view():
     async with visit(SAMPLES / "train_memory.json.gz", "overview") as (app, pilot, _):
         await until(
             pilot, lambda: all(word in text(app) for word in ("delay", "queue", "223M/316M", "338M/338M"))
@@ -88,9 +86,7 @@ async def test_recorded_memory_is_in_view() -> None:
 
 @pytest.mark.parametrize("hint", [False, True])
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
-async def test_which_op_costs_most(
-    size: tuple[int, int], hint: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_which_op_costs_most(size, hint, monkeypatch):
     """Also below the hint of the first time, and beside it, where there is room, which kernel does."""
     monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: hint)
     path = SAMPLES / "llm_decode.json.gz"
@@ -118,9 +114,7 @@ async def test_which_op_costs_most(
 
 
 @pytest.mark.parametrize("hint", [False, True])
-async def test_what_to_try_is_told_in_full_on_a_small_screen(
-    hint: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_to_try_is_told_in_full_on_a_small_screen(hint, monkeypatch):
     monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: hint)
     async with visit(SAMPLES / "llm_decode.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: "Try: " in text(app))
@@ -136,9 +130,7 @@ async def test_what_to_try_is_told_in_full_on_a_small_screen(
 
 
 @pytest.mark.parametrize("colors", [True, False])
-async def test_the_parts_on_a_small_screen_look_as_in_the_bar(
-    colors: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_parts_on_a_small_screen_look_as_in_the_bar(colors, monkeypatch):
     if not colors:
         monkeypatch.setenv("NO_COLOR", "1")
     async with visit(SAMPLES / "llm_decode.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
@@ -156,7 +148,7 @@ async def test_the_parts_on_a_small_screen_look_as_in_the_bar(
         assert len(seen) >= 4
 
 
-async def test_the_findings_have_their_title_on_a_small_screen() -> None:
+async def test_the_findings_have_their_title_on_a_small_screen():
     async with visit(SAMPLES / "llm_decode.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: " 1 overview  2 details 3 ops 4 kernels 5 " in text(app))
         assert " 8 findings " in text(app)
@@ -164,7 +156,7 @@ async def test_the_findings_have_their_title_on_a_small_screen() -> None:
         await until(pilot, lambda: " 5 annotations  6 gaps " in text(app))
 
 
-async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
+async def test_a_short_narrow_overview_is_walked_from_what_costs_most():
     async with visit(SAMPLES / "matmul_add_4096_eager.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         pane = pane_of(screen_of(app), OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
@@ -176,7 +168,7 @@ async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
             assert any("▸" in strip.text for strip in pane.render_lines(pane.region.reset_offset))
 
 
-def test_times_are_those_of_a_step(tmp_path: Path) -> None:
+def test_times_are_those_of_a_step(tmp_path):
     """Without what lies outside of the steps, and in all where there is one step or none."""
 
     def overview(steps: int) -> dict[str, Block]:
@@ -197,7 +189,7 @@ def test_times_are_those_of_a_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
-def test_the_kernels_of_a_step_are_those_that_it_launched(path: Path) -> None:
+def test_the_kernels_of_a_step_are_those_that_it_launched(path):
     results = results_of(path.name.split(".")[0])
     steps = steps_of(results).rows
     kernels = next(block for block in whole(results).blocks if block.key == "kernels")
@@ -235,7 +227,7 @@ def own_times(events: list[dict[str, Any]]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
-def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
+def test_the_parts_add_up_and_each_has_its_evidence(path):
     results = results_of(path.name.split(".")[0])
     parts = time_parts(verdict_of(results))
     assert sum([part.share for part in parts if part.share is not None]) == pytest.approx(1)
@@ -257,7 +249,7 @@ def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
             assert target.pane
 
 
-def test_where_the_time_before_the_first_work_went() -> None:
+def test_where_the_time_before_the_first_work_went():
     """In the file: the first step begins at 216.5 us, the first kernel at 2360.0 us; 1.49 ms of that is the
     profiler's buffer request, which has no gap of its own."""
     results = results_of("matmul_add_64_20_steps")
@@ -270,7 +262,7 @@ def test_where_the_time_before_the_first_work_went() -> None:
     assert evidence(results, "sync") == Target("gaps")
 
 
-async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path: Path) -> None:
+async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path):
     """Without ops the CPU cannot be outside of one."""
     call = {"cat": "cuda_runtime", "args": {"correlation": 1}}
     work = {"cat": "kernel", "pid": 0, "args": {"correlation": 1, "device": 0, "stream": 7}}
@@ -288,7 +280,7 @@ async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path: Path) -> No
         await until(pilot, lambda: "the CPU was in no recorded call; here" in screen_of(app).footer.message)
 
 
-async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
+async def test_a_key_walks_the_parts_and_shows_an_example_of_each():
     async with visit(SAMPLES / "train.json.gz", "overview") as (_, pilot, screen):
         line = screen.query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
@@ -317,7 +309,7 @@ async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
         assert line.chosen == first
 
 
-async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap() -> None:
+async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap():
     """Not to the one after the example; from a row of the gaps' table, to the next row."""
     async with visit(SAMPLES / "train.json.gz", "gaps") as (_, pilot, screen):
         line = screen.query_one(VerdictLine)
@@ -334,7 +326,7 @@ async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap() -> None:
         assert screen.footer.message.startswith("gap 4 of 1,099")
 
 
-async def test_a_click_on_the_bar_picks_that_part() -> None:
+async def test_a_click_on_the_bar_picks_that_part():
     async with visit(SAMPLES / "train.json.gz", "overview") as (app, pilot, _):
         line = screen_of(app).query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
@@ -349,7 +341,7 @@ async def test_a_click_on_the_bar_picks_that_part() -> None:
                 assert shown.count("▄") > 0
 
 
-async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there() -> None:
+async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there():
     async with visit(SAMPLES / "train.json.gz", "overview") as (app, pilot, _):
         pane = pane_of(screen_of(app), OverviewPane)
         await until(pilot, lambda: pane.overview is not None and bool(pane.overview.advice))
@@ -369,7 +361,7 @@ async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there
         assert screen_of(app).walk.selected is not None
 
 
-async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> None:
+async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path):
     ops = [slice_event("aten::mm", 0, 75), slice_event("aten::add", 80, 20)]
     for events, told in ((ops, "CPU-ONLY"), ([slice_event("x", 0, 5, cat="blink")], "NOT KNOWN")):
         path = write_trace(tmp_path / f"{told}.json", events)
@@ -384,7 +376,7 @@ async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> No
                 assert "no parts" in screen_of(app).footer.message
 
 
-async def test_an_empty_trace_says_so_everywhere(tmp_path: Path) -> None:
+async def test_an_empty_trace_says_so_everywhere(tmp_path):
     async with visit(write_trace(tmp_path / "empty.json", []), "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: "there is nothing to analyze" in " ".join(text(app).split()))  # the pane
         assert "NOT KNOWN   There are no events with a duration here." in text(app)
@@ -392,7 +384,7 @@ async def test_an_empty_trace_says_so_everywhere(tmp_path: Path) -> None:
         assert "click an event" not in text(app)
 
 
-def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
+def test_a_verdict_without_a_reason_to_show_still_fits():
     assert time_parts(Verdict("not known", None, None, "There are no GPU events here.")) == ()
     assert bar_cells((), 3) == []
 
@@ -401,7 +393,7 @@ def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
-def test_every_line_fits_and_every_entry_is_there_once(path: Path) -> None:
+def test_every_line_fits_and_every_entry_is_there_once(path):
     overview = whole(results_of(path.name.split(".")[0]))
     count = entries_of(overview)
     assert count > 3
@@ -420,7 +412,7 @@ def test_every_line_fits_and_every_entry_is_there_once(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
-def test_every_bar_is_the_share_beside_it(path: Path) -> None:
+def test_every_bar_is_the_share_beside_it(path):
     """In all lists alike, so that one can be compared with the other."""
     overview = whole(results_of(path.name.split(".")[0]))
     entries = [(block.key, entry) for block in overview.blocks for entry in block.entries]
@@ -440,7 +432,7 @@ def test_every_bar_is_the_share_beside_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
-async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int]) -> None:
+async def test_the_overview_is_walked_by_keys_to_every_line(size):
     async with visit(SAMPLES / "train_ddp.json.gz", "overview", size=size) as (_, pilot, screen):
         pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
@@ -457,7 +449,7 @@ async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int
         assert seen == set(range(len(pane.entries)))
 
 
-async def test_enter_goes_to_what_a_line_speaks_of() -> None:
+async def test_enter_goes_to_what_a_line_speaks_of():
     async with visit(SAMPLES / "train.json.gz", "overview") as (_, pilot, screen):
         pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
@@ -477,7 +469,7 @@ async def test_enter_goes_to_what_a_line_speaks_of() -> None:
                 await pilot.press("1")
 
 
-async def test_a_number_shows_a_pane_and_gives_it_the_keys() -> None:
+async def test_a_number_shows_a_pane_and_gives_it_the_keys():
     async with visit(SAMPLES / "mlp_eager.json.gz", "overview") as (_, pilot, screen):
         for number, pane in ((1, "overview"), (4, "kernels"), (5, "annotations"), (9, "efficiency")):
             await pilot.press(str(number))
@@ -490,7 +482,7 @@ async def test_a_number_shows_a_pane_and_gives_it_the_keys() -> None:
         assert screen.area.open is None
 
 
-async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below() -> None:
+async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below():
     app = app_of(SAMPLES / "train.json.gz", "ops")
     total = averages_of(results_of("train")).total_self_device / 1000
     async with app.run_test(size=(120, 36)) as pilot:
@@ -507,7 +499,7 @@ async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below()
             assert f"{total:,.3f}" in foot
 
 
-async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys() -> None:
+async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys():
     async with visit(SAMPLES / "train.json.gz", "overview") as (app, pilot, _):
         await until(pilot, lambda: "Try: " in text(app))
         first = next(f for f in find_findings(results_of("train")) if f.severity in ("high", "medium"))
@@ -519,7 +511,7 @@ async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys() ->
         assert "wasd move" in text(app).split("\n")[-1]
 
 
-async def test_e_explains_the_row_that_has_the_keys() -> None:
+async def test_e_explains_the_row_that_has_the_keys():
     async with visit(SAMPLES / "mlp_eager.json.gz", "kernels") as (app, pilot, screen):
         pane = screen.area.open
         assert pane is not None
@@ -544,7 +536,7 @@ async def test_e_explains_the_row_that_has_the_keys() -> None:
         ("overview", "", "Explain: "),
     ],
 )
-async def test_e_explains_the_row_of_every_pane(pane: str, keys: str, title: str) -> None:
+async def test_e_explains_the_row_of_every_pane(pane, keys, title):
     async with visit(SAMPLES / "mlp_eager.json.gz", pane) as (app, pilot, screen):
         shown = screen.area.open
         assert shown is not None
@@ -557,7 +549,7 @@ async def test_e_explains_the_row_of_every_pane(pane: str, keys: str, title: str
         assert screen.walk.selected is not None
 
 
-async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another() -> None:
+async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another():
     async with visit(SAMPLES / "mlp_eager.json.gz", "steps") as (app, pilot, screen):
         pane = screen.area.open
         assert pane is not None
@@ -570,7 +562,7 @@ async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another()
         assert app.screen is screen
 
 
-async def test_the_overview_follows_the_part_that_is_walked() -> None:
+async def test_the_overview_follows_the_part_that_is_walked():
     async with visit(SAMPLES / "train.json.gz", "overview") as (_, pilot, screen):
         pane, line = screen.area.open, screen.query_one(VerdictLine)
         assert isinstance(pane, OverviewPane)
@@ -581,7 +573,7 @@ async def test_the_overview_follows_the_part_that_is_walked() -> None:
         assert " a step)" in screen.footer.message
 
 
-async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
+async def test_the_header_and_the_overview_give_a_step_one_length():
     app = app_of(SAMPLES / "train_ddp.json.gz", "overview")  # its steps are uneven
     rows = steps_of(results_of("train_ddp")).rows
     mean = duration(sum(row.window_length for row in rows) / len(rows))
@@ -590,7 +582,7 @@ async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
         await until(pilot, lambda: f"{mean}, mean of 3" in text(app))
 
 
-async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_one_in_the_details() -> None:
+async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_one_in_the_details():
     async with visit(SAMPLES / "mlp_eager.json.gz", "kernels", size=(200, 50)) as (_, pilot, screen):
         pane = screen.area.open
         assert pane is not None
@@ -630,6 +622,6 @@ TracetuiApp(task).run(headless=True)
 """
 
 
-def test_analyses_and_reports_are_imported_after_it() -> None:
+def test_analyses_and_reports_are_imported_after_it():
     done = subprocess.run([sys.executable, "-c", DRAWN], capture_output=True, text=True, check=True)
     assert [line.strip() for line in done.stdout.splitlines()] == ["first picture with:"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.analysis.test_graphs import annotated
 
 from tracetui.analysis.calls.graphs import TITLE
@@ -12,7 +10,7 @@ from .conftest import until, visit
 from .test_app import text
 
 
-async def test_modules_stand_above_the_streams_and_say_what_they_are(tmp_path: Path) -> None:
+async def test_modules_stand_above_the_streams_and_say_what_they_are(tmp_path):
     annotated(tmp_path)
     async with visit(tmp_path / "t.json", size=(120, 40)) as (app, pilot, screen):
         await until(pilot, lambda: TITLE in text(app))
@@ -30,7 +28,7 @@ async def test_modules_stand_above_the_streams_and_say_what_they_are(tmp_path: P
         await until(pilot, lambda: "layers.0.attention.wq" in text(app))
 
 
-async def test_averages_by_module(tmp_path: Path) -> None:
+async def test_averages_by_module(tmp_path):
     annotated(tmp_path)
     async with visit(tmp_path / "t.json", size=(120, 40)) as (app, pilot, _):
         await until(pilot, lambda: "Self GPU" in text(app))

@@ -37,7 +37,7 @@ async def opened(path: Path) -> tuple[object, ...]:
 
 
 @pytest.mark.usefixtures("cache")
-async def test_the_first_screen_waits_for_no_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_first_screen_waits_for_no_analysis(monkeypatch):
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     first = await opened(SAMPLES / "train.json.gz")
     monkeypatch.delattr(verdicts, "_verdict")  # nobody asks for it again
@@ -46,9 +46,7 @@ async def test_the_first_screen_waits_for_no_analysis(monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("kept", [True, False])
-async def test_no_screen_about_reading_comes_before_what_was_kept(
-    kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_screen_about_reading_comes_before_what_was_kept(kept, monkeypatch):
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     monkeypatch.setattr(app_module, "NEARLY", 60)
     path, prepare, ready = SAMPLES / "train.json.gz", Recording.prepare, threading.Event()

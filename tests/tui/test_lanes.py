@@ -46,7 +46,7 @@ def order(screen: TraceScreen) -> list[str]:
     ]
 
 
-async def test_an_event_that_was_unfolded_leaves_the_lanes_to_the_room_there_is(tmp_path: Path) -> None:
+async def test_an_event_that_was_unfolded_leaves_the_lanes_to_the_room_there_is(tmp_path):
     events = [slice_event("op", 100 + d, 1000 - 2 * d, tid) for tid in range(1, 6) for d in range(8)]
     async with visit(write_trace(tmp_path / "deep.json", events), size=SIZE) as (app, pilot, _):
         view = screen_of(app).timeline
@@ -80,7 +80,7 @@ async def arrange(path: Path, *acts: str) -> list[str]:
         return order(screen)
 
 
-async def test_lanes_move_fold_hide_and_pin_and_stay_so(tmp_path: Path) -> None:
+async def test_lanes_move_fold_hide_and_pin_and_stay_so(tmp_path):
     path = threads(tmp_path / "t.json", 4)
     opened = ["1 3", "2 3", "3 3", "4 3"]
     assert await arrange(path) == opened
@@ -91,7 +91,7 @@ async def test_lanes_move_fold_hide_and_pin_and_stay_so(tmp_path: Path) -> None:
     assert await arrange(path) == opened
 
 
-async def test_a_lane_comes_back_up_and_the_ends_are_told(tmp_path: Path) -> None:
+async def test_a_lane_comes_back_up_and_the_ends_are_told(tmp_path):
     async with visit(threads(tmp_path / "t.json", 2), size=SIZE) as (_, pilot, screen):
         await pilot.press("J")
         assert "select an event" in screen.footer.message
@@ -106,7 +106,7 @@ async def test_a_lane_comes_back_up_and_the_ends_are_told(tmp_path: Path) -> Non
         assert "hidden" in screen.footer.message
 
 
-async def test_a_moved_lane_stays_on_the_screen(tmp_path: Path) -> None:
+async def test_a_moved_lane_stays_on_the_screen(tmp_path):
     async with visit(threads(tmp_path / "t.json", 30), size=SIZE) as (_, pilot, screen):
         await pilot.press("right", *"J" * 29)
         await pilot.pause()
@@ -126,9 +126,7 @@ class Later:
         self.stopped = True
 
 
-async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_is_written_once_the_lanes_rest_or_at_the_end(tmp_path, monkeypatch):
     path = threads(tmp_path / "t.json", 3)
     written: list[int] = []
 
@@ -163,9 +161,7 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
     assert [e["track"] for e in load_lanes(str(path))][-1] == "lane 1 1 thread"
 
 
-async def test_where_nothing_can_be_written_one_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_where_nothing_can_be_written_one_is_told(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "file"))
     monkeypatch.setattr(arranging, "SAVE_DELAY", 0.05)
@@ -174,13 +170,13 @@ async def test_where_nothing_can_be_written_one_is_told(
         await until(pilot, lambda: "the lanes are not saved" in screen_of(app).footer.message)
 
 
-async def test_looking_alone_writes_nothing(tmp_path: Path, state: Path) -> None:
+async def test_looking_alone_writes_nothing(tmp_path, state):
     path = threads(tmp_path / "t.json", 3)
     await arrange(path, "right", "down", "down", "down", "down", "w", "w", "f", "f")
     assert not (state / "lanes").exists()
 
 
-async def test_counters_that_come_later_find_their_places(tmp_path: Path) -> None:
+async def test_counters_that_come_later_find_their_places(tmp_path):
     events = [slice_event("op", 100, 1000), slice_event("op", 100, 1000, 2)]
     for name in ("first", "second"):
         events += [{"ph": "C", "pid": 1, "name": name, "ts": 100 + t, "args": {"v": t}} for t in range(5)]
@@ -205,9 +201,7 @@ async def test_counters_that_come_later_find_their_places(tmp_path: Path) -> Non
         assert int(layout.shown[1]) == rows
 
 
-async def test_what_was_kept_of_counters_is_not_lost_before_they_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_kept_of_counters_is_not_lost_before_they_come(tmp_path, monkeypatch):
     path = threads(tmp_path / "t.json", 2)
     kept = [
         {"track": "lane 1 2 thread", "rows": None, "pinned": False},
@@ -222,7 +216,7 @@ async def test_what_was_kept_of_counters_is_not_lost_before_they_come(
     assert found[1] == kept[1]
 
 
-async def test_of_another_trace_at_the_path_what_fits_is_taken(tmp_path: Path) -> None:
+async def test_of_another_trace_at_the_path_what_fits_is_taken(tmp_path):
     path = threads(tmp_path / "t.json", 4)
     await arrange(path, "1:J", "z")  # 2, 1 (folded), 3, 4
     threads(path, 3, first=0)  # no 3 and 4 any more, but a 0
@@ -242,7 +236,7 @@ async def test_of_another_trace_at_the_path_what_fits_is_taken(tmp_path: Path) -
         b'{"lanes": ' + b"[" * 5000 + b"]" * 5000 + b"}",
     ],
 )
-async def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -> None:
+async def test_a_spoilt_file_is_as_good_as_none(tmp_path, spoilt):
     path = threads(tmp_path / "t.json", 2)
     file = state_file("lanes", str(path))
     file.parent.mkdir(parents=True)
@@ -250,13 +244,13 @@ async def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -
     assert sorted(await arrange(path)) == ["1 3", "2 3"]
 
 
-async def test_a_hidden_everything_can_be_brought_back(tmp_path: Path) -> None:
+async def test_a_hidden_everything_can_be_brought_back(tmp_path):
     path = threads(tmp_path / "t.json", 2)
     save_lanes(str(path), [{"track": f"lane 1 {n} thread", "rows": 0} for n in (1, 2)])
     assert await arrange(path, "X") == ["1 1", "2 1"]
 
 
-def test_standard_input_and_pipes_keep_nothing(tmp_path: Path) -> None:
+def test_standard_input_and_pipes_keep_nothing(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in ("-", str(pipe)):
@@ -266,7 +260,7 @@ def test_standard_input_and_pipes_keep_nothing(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
-def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
     save_lanes("t.json", [{"track": "a"}], tmp_path)
     file = state_file("lanes", "t.json", tmp_path)
     assert json.loads(file.read_text())["lanes"] == [{"track": "a"}]
@@ -280,7 +274,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     assert [p.name for p in file.parent.iterdir()] == [file.name]  # nothing half-written lies about
 
 
-async def test_a_maximized_pane_is_left_before_anything_is_cleared() -> None:
+async def test_a_maximized_pane_is_left_before_anything_is_cleared():
     async with visit(MLP, size=SIZE) as (app, pilot, screen):
         await pilot.press("right", "r", "slash", *"mm", "enter", "v")
         picture = screen.query_one("#picture")

@@ -25,7 +25,7 @@ def job(folder: Path, count: int = 3) -> TracetuiApp:
     return TracetuiApp(tasks[0], Settings(), others=tasks[1:])
 
 
-async def test_a_job_has_its_own_top_line_and_panes_of_the_rank_with_the_selection(tmp_path: Path) -> None:
+async def test_a_job_has_its_own_top_line_and_panes_of_the_rank_with_the_selection(tmp_path):
     app = job(tmp_path)
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
@@ -40,7 +40,7 @@ async def test_a_job_has_its_own_top_line_and_panes_of_the_rank_with_the_selecti
         await until(pilot, lambda: "of 2" in text(app))
 
 
-async def test_keys_of_other_layouts_say_so(tmp_path: Path) -> None:
+async def test_keys_of_other_layouts_say_so(tmp_path):
     app = job(tmp_path)
     absent = LAYOUTS["job"].absent
     async with app.run_test(size=(120, 36)) as pilot:

@@ -25,7 +25,6 @@ from tracetui.analysis.part import Part
 from tracetui.core import threads as machine
 from tracetui.session.history import LONGEST, History
 from tracetui.timeline.viewport import Viewport
-from tracetui.trace import Trace
 from tracetui.tui.requests import EndComparison, OpenTrace
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.views.gap_words import find_told, gap_line
@@ -93,9 +92,7 @@ SHEETS: dict[str, Sheet] = {
 
 
 @pytest.mark.parametrize("short", [False, True])
-async def test_where_memory_is_short_there_are_no_indices(
-    short: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_where_memory_is_short_there_are_no_indices(short, monkeypatch):
     monkeypatch.setattr(machine, "NEEDED", 1 << 60 if short else 0)
     async with visit(DATA / "llama_train.json.gz") as (app, pilot, _):
         await until(pilot, lambda: open_trace(pilot) is not None)
@@ -109,7 +106,7 @@ async def test_where_memory_is_short_there_are_no_indices(
 
 
 @pytest.mark.parametrize("name", SHEETS)
-async def test_what_is_closed_is_let_go(name: str) -> None:
+async def test_what_is_closed_is_let_go(name):
     app = app_of(DATA / "matmul_add_64_cold_eager.json.gz")
     alive: weakref.WeakSet[Any] = weakref.WeakSet()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -127,7 +124,7 @@ async def test_what_is_closed_is_let_go(name: str) -> None:
         assert drawn <= widgets + LEFT, "lines of widgets that are gone"
 
 
-async def test_a_comparison_that_has_ended_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_comparison_that_has_ended_is_let_go(monkeypatch):
     """Even of objects that garbage collections skip."""
     monkeypatch.setattr("tracetui.tui.app.CLOSED", 0.1)
     async with visit(DATA / "pairs" / "train_base.json.gz", size=(80, 24)) as (app, pilot, _):
@@ -152,7 +149,7 @@ async def test_a_comparison_that_has_ended_is_let_go(monkeypatch: pytest.MonkeyP
         assert sum(screen() is not None for screen in ended) <= LEFT
 
 
-async def test_a_trace_that_is_open_is_not_read_again(tmp_path: Path) -> None:
+async def test_a_trace_that_is_open_is_not_read_again(tmp_path):
     one, other = (DATA / "pairs" / f"train_{name}.json.gz" for name in ("base", "item"))
     path = tmp_path / "t.json.gz"
     path.write_bytes(one.read_bytes())
@@ -171,7 +168,7 @@ async def test_a_trace_that_is_open_is_not_read_again(tmp_path: Path) -> None:
         await until(pilot, lambda: len(app.traces) == 3)
 
 
-async def test_a_closed_trace_is_let_go_and_the_next_one_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_closed_trace_is_let_go_and_the_next_one_shown(monkeypatch):
     """Even its objects that garbage collections skip."""
     monkeypatch.setattr("tracetui.tui.app.CLOSED", 0.1)
     paths = [DATA / "pairs" / f"train_{name}.json.gz" for name in ("base", "item", "fused_adamw")]
@@ -194,7 +191,7 @@ async def test_a_closed_trace_is_let_go_and_the_next_one_shown(monkeypatch: pyte
         assert sum(results() is not None for results in closed) <= LEFT
 
 
-async def test_where_things_were_is_forgotten_with_the_size(small: Trace) -> None:
+async def test_where_things_were_is_forgotten_with_the_size(small):
     async with visit(small.info.path, size=(80, 24)) as (_, pilot, _):
         await pilot.resize_terminal(81, 24)
         once = Region.intersection.cache_info().currsize
@@ -215,7 +212,7 @@ def caches() -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{key}", value
 
 
-def test_what_is_remembered_has_a_bound() -> None:
+def test_what_is_remembered_has_a_bound():
     found = dict(caches())
     assert len(found) > 8
     few = {
@@ -233,7 +230,7 @@ def test_what_is_remembered_has_a_bound() -> None:
         assert most is None or most <= 4096, name
 
 
-def test_the_history_of_views_has_an_end() -> None:
+def test_the_history_of_views_has_an_end():
     history = History()
     views = [Viewport(n, n + 10, 100) for n in range(5 * LONGEST)]
     for view in views:

@@ -63,9 +63,7 @@ def run(*arguments: str, before: str = "", **look: str) -> subprocess.CompletedP
         ),
     ],
 )
-def test_after_random_keys_clicks_and_sizes_the_terminal_shows_what_it_should(
-    names: list[str], seed: int, look: dict[str, str], events: int
-) -> None:
+def test_after_random_keys_clicks_and_sizes_the_terminal_shows_what_it_should(names, seed, look, events):
     traces = ",".join(str(ROOT / f"{name}.json.gz") for name in names)
     ran = run(traces, "--events", str(events), "--seed", str(seed), **look)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
@@ -92,7 +90,7 @@ SIZES = ((121, 36), (121, 37), (80, 24), (20, 5), (300, 80), (120, 36))
 
 
 @pytest.mark.parametrize("sizes", [SIZES[1::2], pytest.param(SIZES, marks=pytest.mark.long)], ids=len)
-def test_everything_that_opens_stays_open_at_any_size(sizes: tuple[tuple[int, int], ...]) -> None:
+def test_everything_that_opens_stays_open_at_any_size(sizes):
     acts = [
         act
         for key in SHEETS
@@ -115,7 +113,7 @@ def test_everything_that_opens_stays_open_at_any_size(sizes: tuple[tuple[int, in
         ("textual_private.SentLines.only_new = lambda self, update, width: None", "shown"),
     ],
 )
-def test_the_monkey_tells_of_what_fails(broken: str, told: str) -> None:
+def test_the_monkey_tells_of_what_fails(broken, told):
     before = "import monkey_terminal; from tracetui.tui import screens, textual_private"
     before += f"; import tracetui.tui.screens.trace; monkey_terminal.LONGEST = 1; {broken}"
     sample = str(ROOT / "sample_traces" / "linear.json.gz")
@@ -124,7 +122,7 @@ def test_the_monkey_tells_of_what_fails(broken: str, told: str) -> None:
     assert told in ran.stdout
 
 
-def test_the_same_seed_does_the_same(monkey: ModuleType) -> None:
+def test_the_same_seed_does_the_same(monkey):
     def first(seed: int) -> list[str]:
         acts = monkey.acts(seed)
         return [str(next(acts)) for _ in range(300)]
@@ -134,7 +132,7 @@ def test_the_same_seed_does_the_same(monkey: ModuleType) -> None:
     assert {"keys", "click", "drag", "wheel", "resize", "move"} <= {act.split()[0] for act in first(4)}
 
 
-def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey: ModuleType) -> None:
+def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey):
     def held(*mib: int) -> bool:
         samples = [monkey.Sample(n * 1000, m << 20, 0) for n, m in enumerate(mib)]
         return bool(monkey.growth(samples).held)
@@ -145,7 +143,7 @@ def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey: ModuleType) ->
     assert not held(100, 102, 104, 106, 108), "twice as much, and it is over"
 
 
-def test_all_is_done_once_before_memory_is_measured(monkey: ModuleType) -> None:
+def test_all_is_done_once_before_memory_is_measured(monkey):
     memory = importlib.import_module("monkey_memory")
     done = list(memory.everything())
     assert {act.size for act in done if act.kind == "resize"} == set(memory.SIZES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from tracetui.analysis.steps.scope import range_scope
 from tracetui.core.cells import wrap
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
-from tracetui.trace import Trace
 from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.panes.findings import FindingsPane
 from tracetui.tui.panes.gaps import GapsPane
@@ -33,7 +31,7 @@ MLP = DATA / "mlp_eager.json.gz"
 SIZE = (120, 36)
 
 
-async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(llama: Trace) -> None:
+async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(llama):
     step = llama.names.index("ProfilerStep#3")
     event = int(np.flatnonzero(llama.name == step)[0])
     start, end = int(llama.start[event]), int(llama.start[event] + llama.duration[event])
@@ -63,7 +61,7 @@ async def test_a_range_narrows_averages_and_gaps_and_escape_widens_them_again(ll
         )
 
 
-async def test_averages_group_by_what_one_wants() -> None:
+async def test_averages_group_by_what_one_wants():
     async with visit(MLP, size=SIZE) as (app, pilot, _):
         pane = pane_of(screen_of(app), AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
@@ -72,7 +70,7 @@ async def test_averages_group_by_what_one_wants() -> None:
         assert "by shape" in pane.note
 
 
-async def test_shapes_are_short_and_can_be_searched_as_recorded() -> None:
+async def test_shapes_are_short_and_can_be_searched_as_recorded():
     async with visit(SAMPLES / "mlp_eager.json.gz", size=SIZE) as (app, pilot, _):
         await pilot.press("b")
         await until(pilot, lambda: "aten::mul  64x128x3072, 64x128x3072 " in text(app))
@@ -81,7 +79,7 @@ async def test_shapes_are_short_and_can_be_searched_as_recorded() -> None:
         assert "aten::mul" not in text(app).partition("Self GPU")[2]
 
 
-async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
+async def test_what_no_trace_recorded_is_no_group(tmp_path):
     ops = [slice_event("aten::mm", 20 * n, 15) for n in range(3)]
     async with visit(write_trace(tmp_path / "plain.json", ops), "ops", size=SIZE) as (app, pilot, _):
         await until(pilot, lambda: "aten::mm" in text(app))
@@ -90,13 +88,13 @@ async def test_what_no_trace_recorded_is_no_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_the_mark_of_an_unusual_step_is_explained_beside_the_tabs(size: tuple[int, int]) -> None:
+async def test_the_mark_of_an_unusual_step_is_explained_beside_the_tabs(size):
     async with visit(SAMPLES / "matmul_add_64_warm.json.gz", "steps", size=size) as (app, pilot, _):
         await until(pilot, lambda: "step 2 !" in text(app))
         await until(pilot, lambda: "3 steps; ! differs: = says why" in text(app))
 
 
-async def test_escape_takes_a_table_s_filter_away() -> None:
+async def test_escape_takes_a_table_s_filter_away():
     async with visit(MLP, "kernels", size=SIZE) as (app, pilot, _):
         pane = screen_of(app).area.open
         assert pane is not None
@@ -119,7 +117,7 @@ async def test_escape_takes_a_table_s_filter_away() -> None:
         assert "nothing to clear" in text(app)
 
 
-async def test_how_busy_a_view_was_is_told_once() -> None:
+async def test_how_busy_a_view_was_is_told_once():
     async with visit(DATA / "mlp_eager.json.gz", "overview", size=SIZE) as (app, pilot, _):
         pane = screen_of(app).area.open
         await until(pilot, lambda: "Where" in text(app))
@@ -130,7 +128,7 @@ async def test_how_busy_a_view_was_is_told_once() -> None:
         assert pane.note in text(app)
 
 
-async def test_panes_grow_move_aside_and_fill_the_screen() -> None:
+async def test_panes_grow_move_aside_and_fill_the_screen():
     async with visit(MLP, size=(160, 40)) as (_, pilot, screen):
         height = screen.area.size.height
         await pilot.press("plus")
@@ -152,7 +150,7 @@ async def test_panes_grow_move_aside_and_fill_the_screen() -> None:
         assert screen.timeline.size.width == 160
 
 
-async def test_a_pane_beside_the_timeline_goes_below_where_it_gets_narrow() -> None:
+async def test_a_pane_beside_the_timeline_goes_below_where_it_gets_narrow():
     async with visit(MLP) as (_, pilot, screen):
         await pilot.press("V", "plus")
         await until(pilot, lambda: screen.area.region.x > 60)
@@ -164,7 +162,7 @@ async def test_a_pane_beside_the_timeline_goes_below_where_it_gets_narrow() -> N
         await until(pilot, lambda: screen.area.region.x > 60)
 
 
-async def test_a_time_to_go_to() -> None:
+async def test_a_time_to_go_to():
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("w", "w", "w", "w", "colon", *"100ms", "enter")
         await until(pilot, lambda: screen.walk.view.contains(100_000_000))
@@ -172,7 +170,7 @@ async def test_a_time_to_go_to() -> None:
         await until(pilot, lambda: "a time looks like" in text(app))
 
 
-async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
+async def test_the_matches_as_a_list_that_jumps(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("L")
         assert "press /" in screen.footer.message
@@ -192,7 +190,7 @@ async def test_the_matches_as_a_list_that_jumps(llama: Trace) -> None:
         await until(pilot, lambda: screen.walk.selected == longest)
 
 
-async def test_the_same_findings_again_do_not_begin_their_events_anew() -> None:
+async def test_the_same_findings_again_do_not_begin_their_events_anew():
     async with visit(LLAMA) as (_, pilot, screen):
         await pilot.press("8")
         pane = pane_of(screen, FindingsPane)
@@ -209,7 +207,7 @@ async def test_the_same_findings_again_do_not_begin_their_events_anew() -> None:
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def test_the_gaps_table_says_when_many_small_ops_fill_a_gap(tmp_path: Path) -> None:
+def test_the_gaps_table_says_when_many_small_ops_fill_a_gap(tmp_path):
     ops = [cpu("aten::add" if n % 3 else "aten::mul", 105 + 20 * n, 15) for n in range(9)]
     one = [cpu("aten::mm", 320, 90), launch(400, 3), kernel(410, 10, 3)]
     trace = trace_of(
@@ -222,7 +220,7 @@ def test_the_gaps_table_says_when_many_small_ops_fill_a_gap(tmp_path: Path) -> N
     assert list(column.values()) == ["9 ops, most in aten::add", "aten::mm"]
 
 
-def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path: Path) -> None:
+def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path):
     trace = trace_of(tmp_path, *run(100, 300, 1), *run(400, 500, 2, NCCL, stream=13), *run(900, 200, 3))
     (show,) = FindingsPane(Session([Recording(trace)]), "findings").work_out()
     assert isinstance(show, partial)
@@ -236,7 +234,7 @@ def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path: Path) -
     assert "communication while nothing computes, 49.8%" in show.args[0].whole.verdict.reason
 
 
-def test_wrapped_sentences_keep_numbers_with_their_units() -> None:
+def test_wrapped_sentences_keep_numbers_with_their_units():
     text = "It waits (2.04 ms) at 1.06 TB/s, 873 µs of it in 3 calls."
     for width in range(10, 60):
         lines = wrap(text, width)

@@ -59,9 +59,7 @@ class Watched(OnTerminal, TracetuiApp):
     ],
 )
 @pytest.mark.parametrize("dialog", [False, True])
-async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(
-    sizes: tuple[Size, ...], dialog: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(sizes, dialog, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     task = LoadTask(DATA / "mlp_eager.json.gz").start()
     task.ended.result(30)
@@ -78,7 +76,7 @@ async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(
         await until(pilot, lambda: app.screen.size == sizes[-1] and app.seen() == app.meant())
 
 
-async def test_the_app_may_close_right_after() -> None:
+async def test_the_app_may_close_right_after():
     app = TracetuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.sent.width > 0)
@@ -92,7 +90,7 @@ async def test_the_app_may_close_right_after() -> None:
 
 
 @pytest.mark.parametrize("opened", ["question_mark", None])
-async def test_a_screen_that_missed_a_new_size_is_laid_out_for_it(opened: str | None) -> None:
+async def test_a_screen_that_missed_a_new_size_is_laid_out_for_it(opened):
     async with visit(DATA / "mlp_eager.json.gz", size=(WIDE.width, WIDE.height)) as (app, pilot, _):
         if opened:
             await pilot.press(opened)
@@ -102,7 +100,7 @@ async def test_a_screen_that_missed_a_new_size_is_laid_out_for_it(opened: str | 
         await until(pilot, lambda: all(screen._compositor.size == WIDE for screen in app.screen_stack))
 
 
-def test_the_same_place_in_a_text_that_is_broken_anew() -> None:
+def test_the_same_place_in_a_text_that_is_broken_anew():
     texts = ["one two three four", "", "five six seven"]
     wide, narrow = ([line for text in texts for line in wrap(text, width)] for width in (30, 8))
     assert narrow == ["one two", "three", "four", "", "five six", "seven"]
@@ -123,7 +121,7 @@ async def resized(pilot: Pilot[Any], width: int, height: int) -> None:
     await pilot.pause()
 
 
-async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
+async def test_the_cursor_stays_with_its_text_at_another_width():
     async with visit(DATA / "matmul_add_64_cold_eager.json.gz", size=(160, 36)) as (_, pilot, screen):
         await pilot.press("8")
         await until(pilot, lambda: isinstance(screen.area.open, FindingsPane))
@@ -145,7 +143,7 @@ async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
         assert row is not None
 
 
-async def test_the_sheet_and_the_details_keep_their_line_at_another_width() -> None:
+async def test_the_sheet_and_the_details_keep_their_line_at_another_width():
     async with visit(DATA / "mlp_eager.json.gz", size=(100, 30)) as (app, pilot, screen):
         screen.walk.select(int(np.flatnonzero(screen.trace.launch >= 0)[0]))
         await pilot.press("2")

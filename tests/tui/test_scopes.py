@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tracetui.analysis.calls.averages import Averages, averages
 from tracetui.analysis.idle.gap_list import gaps_of
@@ -59,7 +57,7 @@ def same(shown: Averages | None, expected: Averages) -> bool:
     )
 
 
-async def test_the_averages_follow_the_view(llama: Trace) -> None:
+async def test_the_averages_follow_the_view(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
@@ -77,7 +75,7 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
         assert longest < int(averages(llama).self_device.max())
 
 
-async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_again(llama: Trace) -> None:
+async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_again(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         pane = pane_of(screen, AveragesPane)
         screen.walk.select(kernel_of_step(llama, 3))
@@ -94,7 +92,7 @@ async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_
         assert "the whole trace" in screen.footer.message
 
 
-async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
+async def test_gaps_of_the_view_and_of_a_step(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("6", "W", "u")
         pane = pane_of(screen, GapsPane)
@@ -114,7 +112,7 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
         await until(pilot, lambda: f"in step 3: idle {idle(step_scope(llama, 3))}" in text(app))
 
 
-async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
+async def test_steps_and_findings_honour_the_scope(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("7")
         steps = pane_of(screen, StepsPane)
@@ -139,7 +137,7 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         await until(pilot, lambda: findings.findings == find_findings(Part(llama)))
 
 
-async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama: Trace) -> None:
+async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama):
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("8", "u")
         pane = pane_of(screen, FindingsPane)
@@ -167,7 +165,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         assert pane.note.startswith("in view: ")
 
 
-async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace) -> None:
+async def test_another_table_says_that_it_speaks_of_the_view_before(llama):
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("u")
         pane = pane_of(screen, AveragesPane)
@@ -190,7 +188,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         assert findings.note.startswith("in view: ")
 
 
-async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tmp_path: Path) -> None:
+async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tmp_path):
     events = [slice_event(f"paint{n}", n * 100, 50, cat="blink") for n in range(20)]
     async with visit(write_trace(tmp_path / "strange.json", events), size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: "no ops here" in text(app))
@@ -203,7 +201,7 @@ async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tm
         assert isinstance(screen.area.open, FindingsPane)
 
 
-async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> None:
+async def test_a_range_comes_before_the_view_and_escape_widens(llama):
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         screen.walk.select(kernel_of_step(llama, 2))
         await pilot.press("u")
@@ -223,7 +221,7 @@ async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> 
         assert screen.session.scopes.scope is None
 
 
-async def test_without_steps_there_are_two_scopes(tmp_path: Path) -> None:
+async def test_without_steps_there_are_two_scopes(tmp_path):
     events = [slice_event(f"op{n}", n * 100, 50) for n in range(20)]
     async with visit(write_trace(tmp_path / "plain.json", events), size=SIZE) as (_, pilot, screen):
         await pilot.press("u", "u")
@@ -233,9 +231,7 @@ async def test_without_steps_there_are_two_scopes(tmp_path: Path) -> None:
         assert screen.session.scopes.scope == in_view(screen)
 
 
-async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(monkeypatch):
     app = app_of(LLAMA)
     made: list[Scope] = []
     under_way, most = 0, 0
@@ -281,7 +277,7 @@ async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
         assert most == 1
 
 
-async def test_a_hidden_pane_follows_when_it_is_shown(llama: Trace) -> None:
+async def test_a_hidden_pane_follows_when_it_is_shown(llama):
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         hidden = pane_of(screen, AveragesPane)
         await until(pilot, lambda: hidden.averages is not None)
@@ -294,7 +290,7 @@ async def test_a_hidden_pane_follows_when_it_is_shown(llama: Trace) -> None:
         await until(pilot, lambda: same(hidden.averages, averages(llama, in_view(screen))))
 
 
-async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
+async def test_the_gaps_pane_opens_on_the_gap_that_is_selected():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("g", "g", "g")
         third = screen.session.gaps.at
@@ -317,7 +313,7 @@ async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
         )
 
 
-async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:
+async def test_a_kept_filter_and_the_scope_stay_in_view():
     app = app_of(LLAMA)
     narrow = 80 + sum(len(f" {key} ") for key, _ in keyed(PANES)[9:])  # with the nine of a number, 80
     async with app.run_test(size=(narrow, 24)) as pilot:
@@ -345,7 +341,7 @@ async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:
         await until(pilot, lambda: "filter" not in tabs.note)
 
 
-async def test_the_verdict_is_read_at_80_columns() -> None:
+async def test_the_verdict_is_read_at_80_columns():
     async with visit(LLAMA, size=(80, 24)) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
         await pilot.press("8")
@@ -354,7 +350,7 @@ async def test_the_verdict_is_read_at_80_columns() -> None:
         await until(pilot, lambda: "in view: " in line_of(tabs))
 
 
-async def test_narrow_tabs_end_in_no_torn_word() -> None:
+async def test_narrow_tabs_end_in_no_torn_word():
     async with visit(LLAMA) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
         await pilot.press("V")
@@ -367,7 +363,7 @@ async def test_narrow_tabs_end_in_no_torn_word() -> None:
         await until(pilot, lambda: " view of " in line_of(tabs))
 
 
-async def test_a_note_without_room_for_its_first_clause_is_left_out() -> None:
+async def test_a_note_without_room_for_its_first_clause_is_left_out():
     async with visit(LLAMA, size=(160, 36)) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
         await until(pilot, lambda: "1 overview" in line_of(tabs))

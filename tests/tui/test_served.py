@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.core.threads.limit_memory", lambda slices: None)
 
 
-async def test_nothing_else_is_opened_or_captured() -> None:
+async def test_nothing_else_is_opened_or_captured():
     async with visit(LLAMA) as (app, pilot, _):
         shown = screen_of(app)
         await pilot.press("c")
@@ -45,7 +44,7 @@ async def test_nothing_else_is_opened_or_captured() -> None:
         assert not [name for name in names if "apture" in name or "Open" in name]
 
 
-async def test_an_export_is_a_download(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_an_export_is_a_download(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     sent: list[tuple[str, Any]] = []
     monkeypatch.setattr(
@@ -61,7 +60,7 @@ async def test_an_export_is_a_download(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert not list(tmp_path.rglob("*.csv"))
 
 
-async def test_the_list_of_marks_is_a_download_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_the_list_of_marks_is_a_download_too(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     sent: list[str] = []
     monkeypatch.setattr(App, "deliver_text", lambda self, text, save_filename: sent.append(save_filename))
@@ -73,7 +72,7 @@ async def test_the_list_of_marks_is_a_download_too(monkeypatch: pytest.MonkeyPat
         write_new(str(tmp_path / "x.txt"), "text")
 
 
-async def test_marks_are_not_saved(state: Path) -> None:
+async def test_marks_are_not_saved(state):
     async with visit(LLAMA) as (app, pilot, _):
         await pilot.press("down", "m", "x", "enter")
         await until(pilot, lambda: "not saved: a viewer in a browser saves nothing" in lines(app)[-1])
@@ -81,7 +80,7 @@ async def test_marks_are_not_saved(state: Path) -> None:
     assert [path.name for path in state.iterdir()] == ["hint-seen"]
 
 
-def test_the_state_is_read_and_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_is_read_and_not_written(tmp_path, monkeypatch):
     file = tmp_path / "a.json"
     file.write_text('{"a": 1}')
     assert not write_state(file, {})

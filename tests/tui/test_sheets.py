@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,7 +68,7 @@ _faults: dict[tuple[int, int], dict[str, Exception]] = {}
 
 @pytest.mark.parametrize("name", list(SHEETS))
 @pytest.mark.parametrize("size", [SMALL, USUAL, (200, 50)])
-async def test_a_sheet_lies_at_the_foot_and_leaves_no_trace(name: str, size: tuple[int, int]) -> None:
+async def test_a_sheet_lies_at_the_foot_and_leaves_no_trace(name, size):
     if size not in _faults:
         _faults[size] = await visit(size, *SHEETS)
     if fault := _faults[size].get(name):
@@ -119,7 +118,7 @@ def screen_of_app(app: TracetuiApp) -> TraceScreen:
     return next(s for s in app.screen_stack if isinstance(s, TraceScreen))
 
 
-async def test_lanes_that_were_unfolded_and_scrolled_are_so_again() -> None:
+async def test_lanes_that_were_unfolded_and_scrolled_are_so_again():
     app = app_of(samples()["train"])
     async with app.run_test(size=SMALL) as pilot:
         await pilot.press("slash", *"aten::mm", "enter")
@@ -135,7 +134,7 @@ async def test_lanes_that_were_unfolded_and_scrolled_are_so_again() -> None:
             assert text(app) == before, keys
 
 
-async def test_a_click_above_a_sheet_closes_it() -> None:
+async def test_a_click_above_a_sheet_closes_it():
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         await pilot.press("I")
@@ -146,7 +145,7 @@ async def test_a_click_above_a_sheet_closes_it() -> None:
         assert isinstance(app.screen, TraceScreen)
 
 
-async def test_a_sheet_is_no_higher_than_what_it_says() -> None:
+async def test_a_sheet_is_no_higher_than_what_it_says():
     app = app_of(MLP)
     async with app.run_test(size=(120, 60)) as pilot:
         await begin(pilot)
@@ -160,7 +159,7 @@ async def test_a_sheet_is_no_higher_than_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("name", list(SHEETS))
-async def test_a_sheet_in_ascii_and_without_colors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sheet_in_ascii_and_without_colors(name, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     task = LoadTask(MLP).start()
     task.ended.result(30)
@@ -178,7 +177,7 @@ async def test_a_sheet_in_ascii_and_without_colors(name: str, monkeypatch: pytes
                 assert segment.style is None or segment.style.color is None or segment.style.color.is_default
 
 
-async def test_help_needs_no_scrolling_on_a_usual_screen() -> None:
+async def test_help_needs_no_scrolling_on_a_usual_screen():
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         await pilot.press("question_mark")
@@ -202,7 +201,7 @@ class Seen(OnTerminal, TracetuiApp):
         return ["".join(character for character, _ in line) for line in self.terminal.cells]
 
 
-async def test_the_terminal_shows_the_timeline_as_a_sheet_walks_it() -> None:
+async def test_the_terminal_shows_the_timeline_as_a_sheet_walks_it():
     task = LoadTask(MLP).start()
     task.ended.result(30)
     app = Seen(task, USUAL)
@@ -226,7 +225,7 @@ async def test_the_terminal_shows_the_timeline_as_a_sheet_walks_it() -> None:
 # Walking
 
 
-async def test_walking_the_matches_shows_each_and_esc_goes_back() -> None:
+async def test_walking_the_matches_shows_each_and_esc_goes_back():
     app = app_of(LLAMA)
     async with app.run_test(size=USUAL) as pilot:
         await pilot.press("slash", *"softmax", "enter")
@@ -258,7 +257,7 @@ async def test_walking_the_matches_shows_each_and_esc_goes_back() -> None:
         assert walk.view == scene.view, "and back is where one came from"
 
 
-async def test_walking_the_marks_shows_each_and_esc_goes_back() -> None:
+async def test_walking_the_marks_shows_each_and_esc_goes_back():
     app = app_of(LLAMA)
     async with app.run_test(size=USUAL) as pilot:
         screen = screen_of(app)
@@ -277,7 +276,7 @@ async def test_walking_the_marks_shows_each_and_esc_goes_back() -> None:
 # Gaps
 
 
-async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
+async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it():
     app = app_of(MLP)
     async with app.run_test(size=SMALL) as pilot:
         screen = screen_of(app)
@@ -321,7 +320,7 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
 # Opening
 
 
-def test_what_can_be_opened_is_grouped_and_found_by_words(tmp_path: Path) -> None:
+def test_what_can_be_opened_is_grouped_and_found_by_words(tmp_path):
     from tracetui.session.recent import Recent
 
     recent = [Recent(tmp_path / f"run{n}.json", 100.0 - n) for n in range(9)]
@@ -334,7 +333,7 @@ def test_what_can_be_opened_is_grouped_and_found_by_words(tmp_path: Path) -> Non
     assert [c.name for c in choices("run7", recent, samples(), now=100.0)] == ["run7.json"]
 
 
-def test_a_typed_path_lists_folders_and_traces(tmp_path: Path) -> None:
+def test_a_typed_path_lists_folders_and_traces(tmp_path):
     for name in ("a.json", "ab.json.gz", "ac.json.zst", "a.txt", "a.meta.json", ".hidden.json", "B.JSON"):
         (tmp_path / name).write_text("{}")
     (tmp_path / "able").mkdir()
@@ -356,7 +355,7 @@ def test_a_typed_path_lists_folders_and_traces(tmp_path: Path) -> None:
     assert completed("x", [Choice("sample", "xyz", "")]) == "x"
 
 
-async def test_the_other_traces_of_the_folder_come_first(tmp_path: Path) -> None:
+async def test_the_other_traces_of_the_folder_come_first(tmp_path):
     for name in ("before.json.gz", "after.json.gz", "after.meta.json", "notes.txt"):
         (tmp_path / name).write_bytes((DATA / "mlp_compile.json.gz").read_bytes())
     remember(tmp_path / "before.json.gz")
@@ -374,7 +373,7 @@ async def test_the_other_traces_of_the_folder_come_first(tmp_path: Path) -> None
             await pilot.press("escape")
 
 
-async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
+async def test_another_trace_is_opened_beside_the_first(tmp_path):
     folder = tmp_path / "runs"
     folder.mkdir()
     (folder / "second.json.gz").write_bytes((DATA / "mlp_compile.json.gz").read_bytes())
@@ -400,9 +399,7 @@ async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
         await until(pilot, lambda: "no such file" in sheet_lines(app)[1])
 
 
-async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_were_open(
-    tmp_path: Path,
-) -> None:
+async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_were_open(tmp_path):
     for n in range(14):
         file = tmp_path / f"run{n}.json"
         file.write_text("{}")
@@ -419,7 +416,7 @@ async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_w
         assert sum(f"run{n}.json" in text(app) for n in range(14)) == 14
 
 
-async def test_the_first_screen_begins_with_a_folder(tmp_path: Path) -> None:
+async def test_the_first_screen_begins_with_a_folder(tmp_path):
     inner = tmp_path / "monday"
     inner.mkdir()
     (inner / "one.json.gz").write_bytes(MLP.read_bytes())
@@ -436,7 +433,7 @@ async def test_the_first_screen_begins_with_a_folder(tmp_path: Path) -> None:
 # The glossary
 
 
-async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> None:
+async def test_the_glossary_says_what_a_word_means_and_shows_an_example():
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         screen = screen_of(app)
@@ -461,7 +458,7 @@ async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> Non
         await until(pilot, lambda: "no example of “rank”" in sheet_lines(app)[0])
 
 
-async def test_the_glossary_begins_with_the_part_under_the_cursor() -> None:
+async def test_the_glossary_begins_with_the_part_under_the_cursor():
     app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
@@ -488,9 +485,7 @@ async def test_the_glossary_begins_with_the_part_under_the_cursor() -> None:
         ("7", "step 2", "overhead-bound"),
     ],
 )
-async def test_the_glossary_begins_with_a_term_of_the_row_under_the_cursor(
-    pane: str, cell: str, term: str
-) -> None:
+async def test_the_glossary_begins_with_a_term_of_the_row_under_the_cursor(pane, cell, term):
     app = app_of(SAMPLES / "train.json.gz", "overview")
     async with app.run_test(size=(160, 40)) as pilot:
         screen = screen_of(app)
@@ -519,7 +514,7 @@ def row_with(pane: Pane | None, text: str) -> int | None:
     return next((row for row in range(pane.table.count) if any(c(row).startswith(text) for c in cells)), None)
 
 
-async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -> None:
+async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them():
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         screen = screen_of(app)
@@ -549,7 +544,7 @@ async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -
         assert int(screen.trace.kind[screen.walk.selected or 0]) == Kind.KERNEL
 
 
-async def test_the_gpu_s_stream_stays_in_view_beside_a_sheet_on_a_small_screen() -> None:
+async def test_the_gpu_s_stream_stays_in_view_beside_a_sheet_on_a_small_screen():
     """Where the dock has no room for its annotations, too, the kernels come first; then all is as before."""
     app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
     async with app.run_test(size=(80, 24)) as pilot:
@@ -567,7 +562,7 @@ async def test_the_gpu_s_stream_stays_in_view_beside_a_sheet_on_a_small_screen()
 
 
 @pytest.mark.parametrize("key", ["question_mark", "ctrl+p"])
-async def test_a_sheet_fills_a_screen_that_has_just_grown(key: str) -> None:
+async def test_a_sheet_fills_a_screen_that_has_just_grown(key):
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         await pilot.press(key)

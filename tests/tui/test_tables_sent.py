@@ -72,7 +72,7 @@ class Watched(OnTerminal):
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_the_terminal_shows_the_table(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_terminal_shows_the_table(seed, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     rng = random.Random(seed)
     app = Watched()
@@ -109,7 +109,7 @@ async def test_the_terminal_shows_the_table(seed: int, monkeypatch: pytest.Monke
                     assert seen == want, f"line {y}"
 
 
-async def test_another_table_with_the_cursor_where_it_was_is_drawn_so() -> None:
+async def test_another_table_with_the_cursor_where_it_was_is_drawn_so():
     app = Watched()
     app.console._color_system = Console(color_system="truecolor", force_terminal=True)._color_system
     async with app.run_test(size=SIZE) as pilot:
@@ -128,7 +128,7 @@ async def test_another_table_with_the_cursor_where_it_was_is_drawn_so() -> None:
         assert app.terminal.cells == app.fresh(view).cells
 
 
-async def test_a_step_of_the_cursor_sends_two_lines_and_a_jump_little_more_than_the_letters() -> None:
+async def test_a_step_of_the_cursor_sends_two_lines_and_a_jump_little_more_than_the_letters():
     app = Watched()
     app.console._color_system = Console(color_system="truecolor", force_terminal=True)._color_system
     async with app.run_test(size=SIZE) as pilot:
@@ -144,7 +144,7 @@ async def test_a_step_of_the_cursor_sends_two_lines_and_a_jump_little_more_than_
         assert await quiet(pilot, app.terminal) - moved < view.page * 110
 
 
-def test_segments_become_cells() -> None:
+def test_segments_become_cells():
     style = Style(color="#d0d0d0", bgcolor="#121212", bold=True)
     assert unpack(number_of(style)) == (252, 233, BOLD)
     assert unpack(number_of(Style(color=Color.from_ansi(75)))) == (75, PAPER, 0)
@@ -154,7 +154,7 @@ def test_segments_become_cells() -> None:
     assert unpack(int(cells[5]) & 0xFFFFFF) == (INK, PAPER, 0)
 
 
-def test_a_wide_character_is_sent_whole() -> None:
+def test_a_wide_character_is_sent_whole():
     board = Board(1)
     terminal = Terminal(20, 1)
     for text in ("a層bcdefghijklm層z", "a中bcdefghijklmnoz", "axxbcdefghijklm中y"):

@@ -130,7 +130,7 @@ TASKS: tuple[Callable[[Person], Awaitable[None]], ...] = (
 
 
 @pytest.mark.parametrize("task", TASKS, ids=[t.__name__ for t in TASKS])
-async def test_task(task: Callable[[Person], Awaitable[None]]) -> None:
+async def test_task(task):
     async with visit(DATA / "llama_train.json.gz") as (_, pilot, _):
         person = Person(pilot)
         await task(person)

@@ -195,7 +195,7 @@ def row(screen: str, pattern: str) -> str:
     return next((line for line in screen.split("\n") if re.search(pattern, line)), "")
 
 
-async def test_the_longest_gap_and_what_caused_it() -> None:
+async def test_the_longest_gap_and_what_caused_it():
     async with person("train") as p:
         start, length, ended = longest_gap(p.file)
         await p.press("g")
@@ -210,14 +210,14 @@ async def test_the_longest_gap_and_what_caused_it() -> None:
         await p.reads("host: the CPU was outside any op")
 
 
-async def test_which_op_launched_this_kernel() -> None:
+async def test_which_op_launched_this_kernel():
     async with person("train", longest_kernel) as p:
         op = p.file.around(p.file.launches[longest_kernel(p.file)["args"]["correlation"]])[-1]
         await p.press("2")
         await p.reads(rf"(?m)^ op +↵ {re.escape(op['name'])}\s")
 
 
-async def test_how_much_of_a_step_is_communication() -> None:
+async def test_how_much_of_a_step_is_communication():
     async with person("train_ddp") as p:
         step = p.file.step(3)
         nccl = [w for w in p.file.work if "nccl" in w["name"].lower()]
@@ -243,7 +243,7 @@ def allocated(file: File, time: float) -> int:
     return int(max((e for e in records if e["ts"] <= time), key=lambda e: e["ts"])["args"]["Total Allocated"])
 
 
-async def test_how_much_memory_was_allocated_at_a_moment() -> None:
+async def test_how_much_memory_was_allocated_at_a_moment():
     async with person("train_memory", longest_kernel) as p:
         await p.press("2")
         found = await p.reads(r"memory, GPU 0 +([\d.]+) MiB allocated, ([\d.]+) MiB reserved")
@@ -252,7 +252,7 @@ async def test_how_much_memory_was_allocated_at_a_moment() -> None:
         )
 
 
-async def test_which_op_keeps_most_memory() -> None:
+async def test_which_op_keeps_most_memory():
     async with person("train_memory") as p:
         sizes: dict[str, int] = {}
         for record in p.file.all:
@@ -270,7 +270,7 @@ async def test_which_op_keeps_most_memory() -> None:
         assert f" {sizes[max(sizes, key=lambda n: sizes[n])] / 2**20:.1f} MiB " in first
 
 
-async def test_compare_two_steps() -> None:
+async def test_compare_two_steps():
     async with person("train") as p:
         await p.press("7")
         for number in (2, 3):
@@ -286,7 +286,7 @@ def launch_of(file: File, work: Event) -> Event:
     return file.launches[work["args"]["correlation"]]
 
 
-async def test_read_a_kernels_grid() -> None:
+async def test_read_a_kernels_grid():
     async with person("train", longest_kernel) as p:
         await p.press("2", "v")
         args = longest_kernel(p.file)["args"]
@@ -294,7 +294,7 @@ async def test_read_a_kernels_grid() -> None:
         await p.reads(rf"grid +{grid} blocks of {block} threads")
 
 
-async def test_the_self_time_of_an_op() -> None:
+async def test_the_self_time_of_an_op():
     async with person("train", an_op) as p:
         op = an_op(p.file)
         inside = [o for o in p.file.slices if o["tid"] == op["tid"] and o is not op and within(o, op)]
@@ -304,7 +304,7 @@ async def test_the_self_time_of_an_op() -> None:
         assert await p.reads_time("aten::linear.*  self ") == pytest.approx(own, rel=2e-3)
 
 
-async def test_the_total_time_of_all_calls_of_a_name() -> None:
+async def test_the_total_time_of_all_calls_of_a_name():
     async with person("train") as p:
         calls = [o for o in p.file.ops if o["name"] == "aten::mm"]
         await p.press("F", Word("aten::mm"), "enter")
@@ -314,7 +314,7 @@ async def test_the_total_time_of_all_calls_of_a_name() -> None:
         assert f" {len(calls):,} " in line
 
 
-async def test_the_most_expensive_kernel() -> None:
+async def test_the_most_expensive_kernel():
     async with person("train") as p:
         sums: dict[str, float] = {}
         for kernel in p.file.of("kernel"):
@@ -329,7 +329,7 @@ async def test_the_most_expensive_kernel() -> None:
         assert f" {count:,} " in first
 
 
-async def test_the_next_kernel_on_the_stream() -> None:
+async def test_the_next_kernel_on_the_stream():
     async with person("train", longest_kernel) as p:
         follows = p.file.work[p.file.work.index(longest_kernel(p.file)) + 1]
         await p.press("right")
@@ -345,7 +345,7 @@ SPAN = rf"(?m)^ {AMOUNT} +╷"
 """How long a stretch the timeline shows: at the left of its ruler."""
 
 
-async def test_zoom_to_a_step_and_back_to_the_earlier_view() -> None:
+async def test_zoom_to_a_step_and_back_to_the_earlier_view():
     async with person("train") as p:
         whole = us(*(await p.reads(SPAN)).groups())
         await p.press("7", "down", "enter")
@@ -375,7 +375,7 @@ def flow_ends(file: File) -> tuple[Event, Event]:
     return at(pair["s"]), at(pair["f"])
 
 
-async def test_jump_to_the_backward_of_a_forward_op() -> None:
+async def test_jump_to_the_backward_of_a_forward_op():
     async with person("train", forward_op) as p:
         backward = flow_ends(p.file)[1]
         await p.press("right_curly_bracket")
@@ -383,7 +383,7 @@ async def test_jump_to_the_backward_of_a_forward_op() -> None:
         assert shown == pytest.approx(backward["dur"], rel=0.3)
 
 
-async def test_count_the_matches_of_a_search() -> None:
+async def test_count_the_matches_of_a_search():
     async with person("train") as p:
         count = sum("softmax" in e["name"].casefold() for e in p.file.slices)
         assert count > 3
@@ -391,7 +391,7 @@ async def test_count_the_matches_of_a_search() -> None:
         await p.reads(rf"\b{count:,} matches")
 
 
-async def test_sort_the_averages_by_cpu_total() -> None:
+async def test_sort_the_averages_by_cpu_total():
     async with person("train") as p:
         sums: dict[str, float] = {}
         for op in p.file.ops:
@@ -407,7 +407,7 @@ async def test_sort_the_averages_by_cpu_total() -> None:
         assert totals == sorted(totals, reverse=True)
 
 
-async def test_the_averages_of_a_range() -> None:
+async def test_the_averages_of_a_range():
     async with person("train") as p:
         step = p.file.step(3)
         calls = [o for o in p.file.ops if o["name"] == "aten::mm" and step["ts"] <= o["ts"] < ends(step)]
@@ -422,7 +422,7 @@ def ends(event: Event) -> float:
     return float(event["ts"] + event["dur"])
 
 
-async def test_explain_an_event() -> None:
+async def test_explain_an_event():
     async with person("train", longest_kernel) as p:
         launch = launch_of(p.file, longest_kernel(p.file))
         await p.press("e")
@@ -433,7 +433,7 @@ async def test_explain_an_event() -> None:
             await p.reads(re.escape(op["name"]))
 
 
-async def test_mark_a_moment_and_come_back() -> None:
+async def test_mark_a_moment_and_come_back():
     async with person("train", longest_kernel) as p:
         await p.press("m", Word("here"), "enter", "0")
         whole = us(*(await p.reads(SPAN)).groups())
@@ -445,14 +445,14 @@ async def test_mark_a_moment_and_come_back() -> None:
         assert whole > 0
 
 
-async def test_copy_an_events_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copy_an_events_name(monkeypatch):
     async with person("train", an_op) as p:
         await p.press("y")
         await p.reads("copied the event's details")
         assert "name: aten::linear" in p.app.clipboard
 
 
-async def test_export_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_export_a_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with person("train") as p:
         await p.reads("▼Self GPU")
@@ -465,14 +465,14 @@ async def test_export_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert float(rows["aten::mm"]["cpu_total_us"]) == pytest.approx(sum(o["dur"] for o in calls))
 
 
-async def test_how_long_a_kernel_waited_after_its_launch() -> None:
+async def test_how_long_a_kernel_waited_after_its_launch():
     async with person("train", longest_kernel) as p:
         kernel = longest_kernel(p.file)
         delay = kernel["ts"] - launch_of(p.file, kernel)["ts"]
         assert await p.reads_time("  launched ", " before") == pytest.approx(delay, rel=2e-3)
 
 
-async def test_what_an_op_ran_on_the_gpu() -> None:
+async def test_what_an_op_ran_on_the_gpu():
     async with person("train", an_op) as p:
         kernels = p.file.kernels_of(an_op(p.file))
         await p.press("2", "v")
@@ -480,7 +480,7 @@ async def test_what_an_op_ran_on_the_gpu() -> None:
         assert total == pytest.approx(sum(k["dur"] for k in kernels), rel=1e-3)
 
 
-async def test_how_busy_the_gpu_was() -> None:
+async def test_how_busy_the_gpu_was():
     async with person("train") as p:
         busy, reached = 0.0, 0.0
         for event in p.file.work:
@@ -490,7 +490,7 @@ async def test_how_busy_the_gpu_was() -> None:
         assert int((await p.reads(r"GPU (\d+)% overall"))[1]) == pytest.approx(100 * share, abs=1)
 
 
-async def test_go_to_a_time() -> None:
+async def test_go_to_a_time():
     async with person("train") as p:
         await p.press("W", "colon", Word("20ms"), "enter")
         await p.reads(r"(?m)^.*╷[\d.]+ ms")

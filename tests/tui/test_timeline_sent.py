@@ -91,7 +91,7 @@ async def quiet(pilot: Pilot[Any], terminal: Terminal) -> int:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_the_terminal_shows_what_is_meant(small: Trace, seed: int) -> None:
+async def test_the_terminal_shows_what_is_meant(small, seed):
     size = (110, 28)
     app = Watched(small, size)
     rng = random.Random(seed)
@@ -138,7 +138,7 @@ async def test_the_terminal_shows_what_is_meant(small: Trace, seed: int) -> None
                     assert seen == want, f"line {y}"
 
 
-async def test_a_step_sends_little(small: Trace) -> None:
+async def test_a_step_sends_little(small):
     size = (200, 50)
     app = Watched(small, size)
     async with app.run_test(size=size) as pilot:
@@ -152,7 +152,7 @@ async def test_a_step_sends_little(small: Trace) -> None:
         assert await quiet(pilot, app.terminal) - before < 2500
 
 
-async def test_what_is_there_is_not_sent_again(small: Trace) -> None:
+async def test_what_is_there_is_not_sent_again(small):
     size = (200, 50)
     app = Watched(small, size)
     async with app.run_test(size=size) as pilot:
@@ -171,7 +171,7 @@ async def test_what_is_there_is_not_sent_again(small: Trace) -> None:
         await until(pilot, lambda: app.terminal.bytes - before > 200 * 50)
 
 
-def test_the_terminal_of_these_tests() -> None:
+def test_the_terminal_of_these_tests():
     terminal = Terminal(10, 2)
     terminal.feed("\x1b[1;3Hab\x1b[2C\x1b[31mc\x1b[0m\nd")
     assert "".join(c for c, _ in terminal.cells[0]) == "??ab??c???"
@@ -187,7 +187,7 @@ def line_of(text: str) -> Packed:
     return canvas.packed()[0]
 
 
-def test_a_patch_sends_what_differs() -> None:
+def test_a_patch_sends_what_differs():
     console = Console()
     board = Board(1)
     first = DeltaStrip(line_of("0123456789abcdefghij"), 0, board)
@@ -204,7 +204,7 @@ def test_a_patch_sends_what_differs() -> None:
     assert DeltaStrip(line_of("Y123456789aXcdefghiZ"), 0, board).end == 0
 
 
-def test_what_was_covered_is_sent_in_full() -> None:
+def test_what_was_covered_is_sent_in_full():
     console = Console()
     for cover in (lambda s: s.divide([5, 20]), lambda s: s.crop(3, 20), lambda s: s.crop(0, 1)):
         board = Board(1)
@@ -218,7 +218,7 @@ def test_what_was_covered_is_sent_in_full() -> None:
         assert later.divide([20]) == [later]
 
 
-def test_any_patch_turns_one_line_into_the_other() -> None:
+def test_any_patch_turns_one_line_into_the_other():
     console, dice = Console(), random.Random(7)
 
     def a_line() -> Packed:

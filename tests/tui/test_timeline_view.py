@@ -108,7 +108,7 @@ def cell_of(view: TimelineView, slice_index: int) -> tuple[int, int]:
     return view.walk.scene.labels + view.walk.view.column(middle), TOP + y
 
 
-async def test_opens_on_what_matters(shell: Shell) -> None:
+async def test_opens_on_what_matters(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         low, high = shell.view.walk.trace.first_view
@@ -122,7 +122,7 @@ async def test_opens_on_what_matters(shell: Shell) -> None:
         assert "nothing selected" in shell.bar.render_lines(shell.bar.size.region)[0].text
 
 
-async def test_keys_of_selection(shell: Shell) -> None:
+async def test_keys_of_selection(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         view, trace = shell.view, shell.view.walk.trace
         ops = [i for i in range(len(trace)) if trace.name_of(i).startswith("aten::op")]
@@ -150,7 +150,7 @@ async def test_keys_of_selection(shell: Shell) -> None:
         assert len(seen) == len(trace.lanes)  # down leads through every lane
 
 
-async def test_the_first_arrow_selects_something_in_view(shell: Shell) -> None:
+async def test_the_first_arrow_selects_something_in_view(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         assert shell.view.walk.selected is None
@@ -158,7 +158,7 @@ async def test_the_first_arrow_selects_something_in_view(shell: Shell) -> None:
         assert shell.view.walk.selected is not None
 
 
-async def test_zoom_keeps_the_selection_in_place_and_returns(shell: Shell) -> None:
+async def test_zoom_keeps_the_selection_in_place_and_returns(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -174,7 +174,7 @@ async def test_zoom_keeps_the_selection_in_place_and_returns(shell: Shell) -> No
         assert abs(view.walk.view.start_ns - before.start_ns) <= 1
 
 
-async def test_a_small_event_that_is_jumped_to_can_be_seen(shell: Shell) -> None:
+async def test_a_small_event_that_is_jumped_to_can_be_seen(shell):
     async with shell.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -191,7 +191,7 @@ async def test_a_small_event_that_is_jumped_to_can_be_seen(shell: Shell) -> None
         assert not view.walk.forward()
 
 
-async def test_center_then_fit(shell: Shell) -> None:
+async def test_center_then_fit(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -210,7 +210,7 @@ async def test_center_then_fit(shell: Shell) -> None:
         assert view.walk.view.end_ns >= view.walk.trace.span[1]
 
 
-async def test_click_selects_what_is_under_it(shell: Shell) -> None:
+async def test_click_selects_what_is_under_it(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -223,7 +223,7 @@ async def test_click_selects_what_is_under_it(shell: Shell) -> None:
         assert view.walk.selected is None
 
 
-async def test_double_click_fits(shell: Shell) -> None:
+async def test_double_click_fits(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -235,7 +235,7 @@ async def test_double_click_fits(shell: Shell) -> None:
         assert view.walk.back()
 
 
-async def test_a_double_click_on_a_label_leaves_the_view_where_it_is(shell: Shell) -> None:
+async def test_a_double_click_on_a_label_leaves_the_view_where_it_is(shell):
     """It folds and unfolds the lane, whatever is selected."""
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
@@ -250,7 +250,7 @@ async def test_a_double_click_on_a_label_leaves_the_view_where_it_is(shell: Shel
         assert view.walk.view == before
 
 
-async def test_click_on_a_gap(shell: Shell) -> None:
+async def test_click_on_a_gap(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -271,7 +271,7 @@ async def wheel(pilot: Pilot[None], kind: type[events.MouseEvent], x: int, y: in
     await pilot.pause()
 
 
-async def test_the_wheel(shell: Shell) -> None:
+async def test_the_wheel(shell):
     async with shell.run_test(size=(120, 6)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -295,7 +295,7 @@ async def test_the_wheel(shell: Shell) -> None:
         assert (view.walk.scene.top, view.walk.scene.foot > 0) == (0, True)
 
 
-async def test_a_drag_selects_a_range(shell: Shell) -> None:
+async def test_a_drag_selects_a_range(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -314,7 +314,7 @@ async def test_a_drag_selects_a_range(shell: Shell) -> None:
         assert view.walk.range_ns is None
 
 
-async def test_hovering_draws_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hovering_draws_nothing(shell, monkeypatch):
     async with shell.run_test(size=(120, 30)) as pilot:
         await until(pilot, lambda: len(shell.view.walk.scene.source.series) == 2)
         drawn: list[object] = []
@@ -324,7 +324,7 @@ async def test_hovering_draws_nothing(shell: Shell, monkeypatch: pytest.MonkeyPa
         assert not drawn
 
 
-async def test_the_overview_moves_the_view(shell: Shell) -> None:
+async def test_the_overview_moves_the_view(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -335,7 +335,7 @@ async def test_the_overview_moves_the_view(shell: Shell) -> None:
         assert view.walk.view.contains(high - (high - low) // 100)
 
 
-async def test_folding(shell: Shell) -> None:
+async def test_folding(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -364,7 +364,7 @@ async def test_folding(shell: Shell) -> None:
         assert view.walk.scene.layout.height == height - 3
 
 
-async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_calls_cost_one_frame(shell, monkeypatch):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.app.workers.wait_for_complete()  # the counters have a frame of their own
         await pilot.pause()
@@ -377,7 +377,7 @@ async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.Monke
         assert len(frames) == 1
 
 
-async def test_a_selection_step_draws_only_what_changed(shell: Shell) -> None:
+async def test_a_selection_step_draws_only_what_changed(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -393,7 +393,7 @@ async def test_a_selection_step_draws_only_what_changed(shell: Shell) -> None:
         assert {below[y - TOP].of for y in lines[5:]} <= {Of.COUNTER}
 
 
-async def test_resizing_keeps_the_stretch(shell: Shell) -> None:
+async def test_resizing_keeps_the_stretch(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -412,7 +412,7 @@ async def test_resizing_keeps_the_stretch(shell: Shell) -> None:
         assert [strip.cell_length for strip in pieces] == [5, 5]
 
 
-async def test_marks_matches_and_themes(shell: Shell) -> None:
+async def test_marks_matches_and_themes(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -435,7 +435,7 @@ async def test_marks_matches_and_themes(shell: Shell) -> None:
         assert all(s is not None and s.color is None and s.bgcolor is None for s in styles)
 
 
-async def test_lit_names(shell: Shell) -> None:
+async def test_lit_names(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -446,7 +446,7 @@ async def test_lit_names(shell: Shell) -> None:
         assert view.walk.scene.source.same == -1
 
 
-async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
+async def test_what_is_sent_is_what_is_seen(shell):
     """The lean strips, read back by Rich's own decoder, are the canvas."""
     from rich.ansi import AnsiDecoder
 
@@ -482,7 +482,7 @@ class Two(Shell):
         self.view.walk.set_gaps(self.view.walk.scene.source.gaps, of=1)
 
 
-async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
+async def test_two_recordings_on_one_axis(tmp_path):
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
@@ -508,7 +508,7 @@ async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
         assert (shell.selections[-1], view.walk.scene.active) == (None, 1)
 
 
-async def test_the_mouse_on_the_second_of_two_recordings(tmp_path: Path) -> None:
+async def test_the_mouse_on_the_second_of_two_recordings(tmp_path):
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
@@ -540,7 +540,7 @@ async def test_the_mouse_on_the_second_of_two_recordings(tmp_path: Path) -> None
         assert folded.tolist() == [before.track_of(Of.LANE, 0, 1)]
 
 
-async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -> None:
+async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path):
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
@@ -563,7 +563,7 @@ async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -
         assert view.lanes.arrangement(of=0) == first
 
 
-async def test_every_recording_gets_its_own_series(tmp_path: Path) -> None:
+async def test_every_recording_gets_its_own_series(tmp_path):
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: all(len(source.series) == 2 for source in shell.view.walk.scene.sources))

@@ -21,7 +21,7 @@ from tracetui.views.model import LEAST_SENTENCE, Column, fit
 from tracetui.views.pytorch_table import sort_rows
 
 
-def test_bars_are_of_the_longest_kernel_and_annotations_have_none(tmp_path: Path) -> None:
+def test_bars_are_of_the_longest_kernel_and_annotations_have_none(tmp_path):
     shadow = kernel(5, 900, 9, cat="gpu_user_annotation", name="phase")
     events = [*run(10, 100, 1, "long"), *run(200, 50, 2, "half"), cpu("phase", 5, 900, "user_annotation")]
     averages = averages_of(Part(trace_of(tmp_path, *events, shadow)))
@@ -33,7 +33,7 @@ def test_bars_are_of_the_longest_kernel_and_annotations_have_none(tmp_path: Path
     assert found == {"long": bar(1.0, BAR), "half": bar(0.5, BAR), "phase": bar(0.0, BAR)}
 
 
-def test_one_sentence_among_flexible_columns_needs_little_room() -> None:
+def test_one_sentence_among_flexible_columns_needs_little_room():
     shown = [Column("name"), Column("text", clauses=True), Column("number", width=45, drop=1)]
     least = 2 * LEAST_SENTENCE + 45 + sum(column.after for column in shown[:-1])
     assert least * 3 // 10 > LEAST_SENTENCE  # what two columns without sentences would be given
@@ -54,7 +54,7 @@ def memory_of_device(at: float, size: int, name: str = "[memory]") -> Event:
     return {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": at, "args": args}
 
 
-def test_memory_is_on_the_rows_that_it_belongs_to(tmp_path: Path) -> None:
+def test_memory_is_on_the_rows_that_it_belongs_to(tmp_path):
     trace_of(
         tmp_path,
         cpu("aten::mm", 10, 10),
@@ -72,7 +72,7 @@ def test_memory_is_on_the_rows_that_it_belongs_to(tmp_path: Path) -> None:
     assert rows["aten::mm"]["self_device_memory_bytes"] == 768
 
 
-def test_rows_by_memory(tmp_path: Path) -> None:
+def test_rows_by_memory(tmp_path):
     """Without records of memory the order stays."""
     results = Part(trace_of(tmp_path, cpu("a", 0, 5), cpu("b", 10, 5), cpu("c", 20, 5)))
     table, use = averages_of(results, "name"), np.array([1, 3, 2])

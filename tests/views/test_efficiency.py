@@ -28,7 +28,7 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
-def test_the_products_of_the_mlp(samples: Path) -> None:
+def test_the_products_of_the_mlp(samples):
     report = json.loads(run(str(samples / "mlp_eager.json.gz"), "--json"))
     products = [row for row in report["ops"] if row["kind"] == "gemm"]
     assert sum(row["calls"] for row in products) == 9  # three per step, three steps
@@ -40,13 +40,13 @@ def test_the_products_of_the_mlp(samples: Path) -> None:
     assert report["device"] == "NVIDIA H200"
 
 
-def test_a_step_has_a_third_of_the_calls(samples: Path) -> None:
+def test_a_step_has_a_third_of_the_calls(samples):
     steps = json.loads(run(str(samples / "mlp_eager.json.gz"), "--json", "--scope", "step:3"))
     assert sum(row["calls"] for row in steps["ops"] if row["kind"] == "gemm") == 3
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_lines_fit(samples: Path, width: int) -> None:
+def test_lines_fit(samples, width):
     from tracetui.analysis.part import Part
     from tracetui.trace import load
     from tracetui.views.efficiency_text import efficiency_lines
@@ -58,20 +58,20 @@ def test_lines_fit(samples: Path, width: int) -> None:
     assert "NVIDIA H200 Tensor Core GPU data sheet" in " ".join(text.split())
 
 
-def test_without_shapes_it_says_so(samples: Path) -> None:
+def test_without_shapes_it_says_so(samples):
     recorded = Path(__file__).parent.parent / "data" / "mlp_eager.json.gz"
     assert "No shapes were recorded" in run(str(recorded))
     assert json.loads(run(str(recorded), "--json"))["recorded"] is False
     assert "No shapes were recorded" in run(str(recorded), "--markdown")
 
 
-def test_all_rows_are_shown_without_a_limit(samples: Path) -> None:
+def test_all_rows_are_shown_without_a_limit(samples):
     path = str(samples / "mlp_eager.json.gz")
     assert "more: --limit 0" in run(path, "--limit", "1")
     assert "more: --limit 0" not in run(path, "--limit", "0")
 
 
-def test_the_table_sorts_by_what_it_shows(samples: Path) -> None:
+def test_the_table_sorts_by_what_it_shows(samples):
     found = efficiency_of(Part(load(samples / "mlp_eager.json.gz")))
     table, rows = efficiency_table(found), (*found.kernels, *found.ops)
     assert [column.right for column in table.columns[:3]] == [False, False, True]
@@ -103,7 +103,7 @@ def product(tmp_path: Path, device: str, **types: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_device_that_is_not_known_has_no_peak(tmp_path: Path) -> None:
+def test_a_device_that_is_not_known_has_no_peak(tmp_path):
     assert product(tmp_path, "Riva 128")["ops"][0]["compute_share"] is None
     text = " ".join(printed(tmp_path, "efficiency").split())
     assert "Riva 128" in text
@@ -113,7 +113,7 @@ def test_a_device_that_is_not_known_has_no_peak(tmp_path: Path) -> None:
     assert "data sheet" in " ".join(printed(tmp_path, "efficiency").split())
 
 
-def test_without_types_the_kernel_s_name_tells(tmp_path: Path) -> None:
+def test_without_types_the_kernel_s_name_tells(tmp_path):
     found = product(tmp_path, "NVIDIA H200")
     assert found["ops"][0]["dtype"] == "bf16"
     assert found["ops"][0]["gbps"] is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ def memory_of_device(at: float, size: int, name: str = "[memory]") -> Event:
     return {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": at, "args": args}
 
 
-def test_memory_in_the_details(tmp_path: Path) -> None:
+def test_memory_in_the_details(tmp_path):
     def record(at: float, size: int, kind: int, total: int) -> Event:
         args = {"Bytes": size, "Device Type": kind, "Device Id": 0 if kind else -1, "Total Allocated": total}
         return memory_of_device(at, 0) | {"args": args}
@@ -41,7 +40,7 @@ def test_memory_in_the_details(tmp_path: Path) -> None:
     assert not {"memory, CPU", "memory, GPU 0", "allocates"} & set(said("early"))
 
 
-def test_details_of_a_kernel(tmp_path: Path) -> None:
+def test_details_of_a_kernel(tmp_path):
     trace = trace_of(tmp_path, launch(0, 1), kernel(10, 5, 1))
 
     def said(**args: Any) -> dict[str, str]:
@@ -59,7 +58,7 @@ def number(trace: Trace, name: str) -> int:
     return next(i for i in range(len(trace)) if trace.name_of(i) == name)
 
 
-def test_no_time_of_its_own(tmp_path: Path) -> None:
+def test_no_time_of_its_own(tmp_path):
     """What lies wholly under another has none; under one of its own name, it is counted there."""
     trace = trace_of(tmp_path, cpu("outer", 0, 50), cpu("shell", 0, 50), cpu("core", 0, 50))
 
@@ -74,7 +73,7 @@ def test_no_time_of_its_own(tmp_path: Path) -> None:
     assert told(int(trace.parent[inner])) == ["40.000 µs, 80.00% of it"]
 
 
-def test_kernels_without_a_launch_have_none_in_common(tmp_path: Path) -> None:
+def test_kernels_without_a_launch_have_none_in_common(tmp_path):
     """A pause of 3 us is one between two nodes only where both came from one launch."""
     gap = "between the"
     trace = trace_of(tmp_path, kernel(0, 9, 1), kernel(12, 9, 2))
@@ -86,11 +85,11 @@ def test_kernels_without_a_launch_have_none_in_common(tmp_path: Path) -> None:
     assert said == "The GPU was idle for 3.00 µs between the previous node and this one."
 
 
-def test_the_file_is_named(tmp_path: Path) -> None:
+def test_the_file_is_named(tmp_path):
     assert trace_facts(trace_of(tmp_path, cpu("a", 0, 10)))[0] == ("file", str(tmp_path / "t.json"), -1)
 
 
-def test_an_annotation_on_the_gpu_launches_nothing(tmp_path: Path) -> None:
+def test_an_annotation_on_the_gpu_launches_nothing(tmp_path):
     """Its namesake on the CPU does."""
     shadow = kernel(5, 40, 0, name="round", cat="gpu_user_annotation")
     events = cpu("round", 0, 30, "user_annotation"), launch(2, 1), kernel(10, 9, 1), shadow
@@ -104,14 +103,14 @@ def test_an_annotation_on_the_gpu_launches_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("speed", "said"), [(3, True), (999_999_999, True), (1e9, False), (0, False), (True, False), ("3", False)]
 )
-def test_a_rate_that_can_be(speed: object, said: bool) -> None:
+def test_a_rate_that_can_be(speed, said):
     facts, shown = device_facts({"bytes": 5000, "memory bandwidth (GB/s)": speed}, {})
     (moves,) = [text for name, text in facts if name == "moves"]
     assert (moves != "5,000 bytes") is said
     assert "bytes" in shown
 
 
-def test_properties_of_a_file_keep_their_names(tmp_path: Path) -> None:
+def test_properties_of_a_file_keep_their_names(tmp_path):
     """Up to 40 characters of them."""
     names = {"k" * 39: 1, "K" * 40: 2, "long" * 20: 3}
     facts = {fact.label: fact.value for fact in trace_facts(trace_of(tmp_path, cpu("a", 0, 1), **names))}

@@ -38,7 +38,7 @@ def chain_of(explanation: Explanation) -> list[tuple[str, str]]:
     return [(link.role, link.name) for link in explanation.chain.links]
 
 
-def test_the_chain_of_a_kernel_as_the_series_draws_it() -> None:
+def test_the_chain_of_a_kernel_as_the_series_draws_it():
     trace = recorded("mlp_eager.json.gz")
     kernel = find(trace, "nvjet")
     assert chain_of(explain(trace, kernel)) == [
@@ -56,7 +56,7 @@ def test_the_chain_of_a_kernel_as_the_series_draws_it() -> None:
     assert links[-1].delay == trace.start[kernel] - trace.start[trace.launch[kernel]]
 
 
-def test_the_chain_of_an_op_goes_down_to_all_that_it_launched() -> None:
+def test_the_chain_of_an_op_goes_down_to_all_that_it_launched():
     trace = recorded("matmul_add_4096_warm_compile.json.gz")
     chain = launch_chain(trace, find(trace, "aten::addmm"))
     assert [(link.role, link.level) for link in chain.links[-6:]] == [
@@ -70,7 +70,7 @@ def test_the_chain_of_an_op_goes_down_to_all_that_it_launched() -> None:
     assert chain.more == 0
 
 
-def test_long_chains_are_cut_to_the_longest_kernels() -> None:
+def test_long_chains_are_cut_to_the_longest_kernels():
     trace = recorded("llama_train.json.gz")
     step = find(trace, "ProfilerStep#")
     chain = launch_chain(trace, step)
@@ -81,7 +81,7 @@ def test_long_chains_are_cut_to_the_longest_kernels() -> None:
     assert sorted(link.duration for link in events) == longest.tolist()
 
 
-def test_a_backward_op_belongs_to_the_step_and_to_its_forward() -> None:
+def test_a_backward_op_belongs_to_the_step_and_to_its_forward():
     trace = load(SAMPLE_TRACES / "train.json.gz")
     for start in ("autograd::engine::evaluate_function: MmBackward0", "MmBackward0"):
         chain = chain_of(explain(trace, find(trace, start)))
@@ -97,7 +97,7 @@ def test_a_backward_op_belongs_to_the_step_and_to_its_forward() -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_everything_can_be_explained(name: str) -> None:
+def test_everything_can_be_explained(name):
     trace = recorded(name)
     own = self_time_of(Part(trace))
     for i in range(0, len(trace), max(1, len(trace) // 400)):
@@ -108,7 +108,7 @@ def test_everything_can_be_explained(name: str) -> None:
         assert any(link.slice == i for link in found.chain.links)
 
 
-def test_no_such_slice() -> None:
+def test_no_such_slice():
     trace = recorded("mlp_eager.json.gz")
     with pytest.raises(IndexError, match="no slice"):
         explain(trace, len(trace))
@@ -116,7 +116,7 @@ def test_no_such_slice() -> None:
         explain(trace, -1)
 
 
-def test_why_a_tiny_kernel_is_slow() -> None:
+def test_why_a_tiny_kernel_is_slow():
     trace = recorded("matmul_add_64_nosched_20.json.gz")
     why = " ".join(explain(trace, find(trace, "nvjet", 1)).why)
     assert "8 blocks for 132 multiprocessors" in why
@@ -125,19 +125,19 @@ def test_why_a_tiny_kernel_is_slow() -> None:
     assert "outside any op" in why
 
 
-def test_a_kernel_that_waited_in_the_queue() -> None:
+def test_a_kernel_that_waited_in_the_queue():
     trace = recorded("matmul_add_4096_warm_eager.json.gz")
     last = find(trace, "void at::native::vectorized", -1)
     assert any("queued behind other work" in text for text in explain(trace, last).why)
 
 
-def test_the_profiler_in_an_op() -> None:
+def test_the_profiler_in_an_op():
     trace = recorded("matmul_add_64_nosched_20.json.gz")
     assert "2.50 ms of it is the profiler's own work." in explain(trace, find(trace, "aten::mm")).why
     assert "The profiler asks for memory" in explain(trace, find(trace, "Activity Buffer")).what[0]
 
 
-def test_a_first_use_and_the_hole_in_it() -> None:
+def test_a_first_use_and_the_hole_in_it():
     """In the file: the first aten::mm takes 56.557 ms; between a cudaMalloc in it and the loading of code
     nothing is recorded for 52.6 ms."""
     trace = load(SAMPLE_TRACES / "matmul_add_64_cold.json.gz")
@@ -149,7 +149,7 @@ def test_a_first_use_and_the_hole_in_it() -> None:
     assert "used for the first time" in " ".join(explain(trace, find(trace, "cudaLaunchKernel", 0)).why)
 
 
-def test_views_and_waits() -> None:
+def test_views_and_waits():
     trace = recorded("mlp_eager.json.gz")
     what = " ".join(explain(trace, find(trace, "aten::t")).what)
     assert "metadata only" in what
@@ -159,7 +159,7 @@ def test_views_and_waits() -> None:
     assert any("The GPU works for 286 µs of the 298 µs" in text for text in wait.why)
 
 
-def test_a_copy_on_the_device() -> None:
+def test_a_copy_on_the_device():
     trace = recorded("matmul_add_4096_warm_compile.json.gz")
     facts = dict(explain(trace, find(trace, "Memcpy DtoD", 1)).facts)
     assert facts["bytes"] == "33.6 MB, 2.19 TB/s"
@@ -212,7 +212,7 @@ def write_trace(path: Path, shapes: bool = True, device: str = "NVIDIA H200") ->
     return path
 
 
-def test_achieved_rates(tmp_path: Path) -> None:
+def test_achieved_rates(tmp_path):
     table = efficiency(load(write_trace(tmp_path / "t.json")))
     assert table.recorded
     assert not table.sampled
@@ -233,7 +233,7 @@ def test_achieved_rates(tmp_path: Path) -> None:
     assert gelu.memory_share == pytest.approx(gelu.gbps / 4800)
 
 
-def test_the_products_of_the_mlp_sample() -> None:
+def test_the_products_of_the_mlp_sample():
     table = efficiency(load(SAMPLE_TRACES / "mlp_eager.json.gz"))
     products = [row for row in table.ops if row.kind == "gemm"]
     assert {row.shape for row in products} == {"8192 x 768 x 3072", "8192 x 3072 x 768"}
@@ -244,7 +244,7 @@ def test_the_products_of_the_mlp_sample() -> None:
         assert 0.6 < row.compute_share < 0.9
 
 
-def test_an_unknown_device_gets_rates_and_no_share(tmp_path: Path) -> None:
+def test_an_unknown_device_gets_rates_and_no_share(tmp_path):
     table = efficiency(load(write_trace(tmp_path / "t.json", device="NVIDIA H900")))
     assert table.peak is None
     assert table.device == "NVIDIA H900"
@@ -253,19 +253,19 @@ def test_an_unknown_device_gets_rates_and_no_share(tmp_path: Path) -> None:
     assert table.ops[1].memory_share is None
 
 
-def test_without_shapes_there_is_nothing_to_count(tmp_path: Path) -> None:
+def test_without_shapes_there_is_nothing_to_count(tmp_path):
     for trace in (load(write_trace(tmp_path / "t.json", shapes=False)), recorded("mlp_eager.json.gz")):
         table = efficiency(trace)
         assert (table.recorded, table.ops, table.kernels) == (False, (), ())
 
 
-def test_rates_of_some_events_only(tmp_path: Path) -> None:
+def test_rates_of_some_events_only(tmp_path):
     trace = load(write_trace(tmp_path / "t.json"))
     table = efficiency(trace, np.array([find(trace, "void at::native")], dtype=np.int64))
     assert [row.name for row in table.ops] == ["aten::gelu"]
 
 
-def test_a_product_is_explained_with_its_rate(tmp_path: Path) -> None:
+def test_a_product_is_explained_with_its_rate(tmp_path):
     trace = load(write_trace(tmp_path / "t.json"))
     facts = dict(explain(trace, find(trace, "nvjet")).facts)
     assert facts["M x K x N"] == "8192 x 768 x 3072"
@@ -274,7 +274,7 @@ def test_a_product_is_explained_with_its_rate(tmp_path: Path) -> None:
     assert "bound by memory" in " ".join(explain(trace, find(trace, "void at::native")).why)
 
 
-def test_operators_on_the_cpu(tmp_path: Path) -> None:
+def test_operators_on_the_cpu(tmp_path):
     path = write_trace(tmp_path / "t.json")
     data = json.loads(path.read_text())
     data["traceEvents"] = [e for e in data["traceEvents"] if e["cat"] == "cpu_op"]
@@ -287,7 +287,7 @@ def test_operators_on_the_cpu(tmp_path: Path) -> None:
     assert table.kernels == ()
 
 
-def test_hostile_args_are_explained(tmp_path: Path) -> None:
+def test_hostile_args_are_explained(tmp_path):
     path = write_trace(tmp_path / "t.json")
     data = json.loads(path.read_text())
     for event in data["traceEvents"]:
@@ -300,13 +300,13 @@ def test_hostile_args_are_explained(tmp_path: Path) -> None:
     assert efficiency(trace).ops == ()
 
 
-def test_the_largest_part_is_that_of_all_calls_of_a_name(tmp_path: Path) -> None:
+def test_the_largest_part_is_that_of_all_calls_of_a_name(tmp_path):
     inner = [cpu("aten::view", 1, 30), *(cpu("aten::narrow", 40 + 20 * n, 18) for n in range(3))]
     told = explain(trace_of(tmp_path, cpu("CatBackward0", 0, 100), *inner), 0)
     assert "most of it goes to aten::narrow (3 calls, 54.0 µs)." in " ".join(told.why)
 
 
-def test_a_meaning_is_not_said_twice(tmp_path: Path) -> None:
+def test_a_meaning_is_not_said_twice(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::empty", 0, 10), *run(30, 10, 1))
     assert [text for text in explain(trace, 0).what if "launches nothing" in text] == [
         "Allocates a tensor, on a GPU from PyTorch's caching allocator, and does not fill it. "
@@ -315,13 +315,13 @@ def test_a_meaning_is_not_said_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("major", "said"), [(7, "fp16 would use"), (9, "TF32 or bf16 would use")])
-def test_what_would_use_the_tensor_cores_depends_on_the_device(tmp_path: Path, major: int, said: str) -> None:
+def test_what_would_use_the_tensor_cores_depends_on_the_device(tmp_path, major, said):
     device = {"id": 0, "name": "a GPU", "computeMajor": major}
     trace = trace_of(tmp_path, *run(30, 10, 1, "sgemm_128x64_nn"), deviceProperties=[device])
     assert said in " ".join(explain(trace, int(np.flatnonzero(trace.kind == Kind.KERNEL)[0])).why)
 
 
-def test_the_pace_of_the_device_is_no_gap(tmp_path: Path) -> None:
+def test_the_pace_of_the_device_is_no_gap(tmp_path):
     for pause, told in ((0.05, False), (0.1, True)):
         trace = trace_of(tmp_path, *run(30, 10, 1), *run(40 + pause, 10, 2))
         last = int(np.flatnonzero(trace.kind == Kind.KERNEL)[-1])
@@ -359,20 +359,20 @@ def ran(tmp_path: Path, op: str, name: str, length: float, **args: Any) -> Trace
     return trace_of(tmp_path, cpu(op, 0, 9, **shapes), launch(2, 1, 0.1), event, **H200)
 
 
-def test_bound_by_memory(tmp_path: Path) -> None:
+def test_bound_by_memory(tmp_path):
     """12.58 MB at 0.6 of 4,800 GB/s take 4.369 us."""
     assert "bound by memory" in why(ran(tmp_path, "aten::add", ADD, 4.369), ADD)
     assert "bound by memory" not in why(ran(tmp_path, "aten::add", ADD, 4.370), ADD)
 
 
-def test_what_the_cache_gave(tmp_path: Path) -> None:
+def test_what_the_cache_gave(tmp_path):
     """12.58 MB in 2.6 us are 4,840 GB/s: the memory has 4,800."""
     said = why(ran(tmp_path, "aten::add", ADD, 2.6), ADD)
     assert "bound by memory" not in said
     assert "more than the 4.80 TB/s of the H200 SXM's memory: part of it came from the L2 cache" in said
 
 
-def test_far_from_the_peak(tmp_path: Path) -> None:
+def test_far_from_the_peak(tmp_path):
     """268 MFLOP at 0.3 of 989.5 TFLOP/s take 0.9043 us."""
     assert "of the peak" not in why(ran(tmp_path, "aten::mm", GEMM, 0.904), GEMM)
     assert "It reaches 30% of the peak: this shape (1024 x 256 x 512)" in why(
@@ -392,7 +392,7 @@ def test_far_from_the_peak(tmp_path: Path) -> None:
         ),  # no tensor cores anywhere
     ],
 )
-def test_code_for_an_older_device(tmp_path: Path, name: str, said: str) -> None:
+def test_code_for_an_older_device(tmp_path, name, said):
     assert said in why(ran(tmp_path, "aten::mm", name, 30), name)
 
 
@@ -411,13 +411,13 @@ def test_code_for_an_older_device(tmp_path: Path, name: str, said: str) -> None:
         ([-3, -3, 1], ""),
     ],
 )
-def test_too_few_blocks(tmp_path: Path, grid: Any, said: str) -> None:
+def test_too_few_blocks(tmp_path, grid, said):
     found = why(ran(tmp_path, "aten::mm", GEMM, 0.9, grid=grid), GEMM)
     assert said in found
     assert ("multiprocessors" in found) == bool(said)
 
 
-def test_longer_than_its_like(tmp_path: Path) -> None:
+def test_longer_than_its_like(tmp_path):
     def said(*lengths: float) -> bool:
         events = [kernel(100 * i, length, i, name="k") for i, length in enumerate(lengths)]
         return "times the median of its" in why(trace_of(tmp_path, *events), "k")
@@ -433,16 +433,14 @@ def test_longer_than_its_like(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mine", "theirs", "told"), [((8, 1, 1), (8, 1, 1), True), ((8, 1, 1), (4, 1, 1), False)]
 )
-def test_calls_that_do_other_work_are_no_measure(
-    tmp_path: Path, mine: tuple[int, ...], theirs: tuple[int, ...], told: bool
-) -> None:
+def test_calls_that_do_other_work_are_no_measure(tmp_path, mine, theirs, told):
     events = [kernel(100 * i, 30 if i == 0 else 20, i, name="k") for i in range(3)]
     for event, grid in zip(events, (mine, theirs, theirs), strict=True):
         event["args"]["grid"] = list(grid)
     assert ("times the median of its" in why(trace_of(tmp_path, *events), "k")) == told
 
 
-def test_when_it_started(tmp_path: Path) -> None:
+def test_when_it_started(tmp_path):
     events = [launch(0, 1), kernel(10, 20, 1, name="first"), launch(20, 2), kernel(30, 2, 2, name="queued")]
     events += [launch(50, 3), kernel(60, 5, 3, name="waited")]
     trace = trace_of(tmp_path, *events)
@@ -458,7 +456,7 @@ def test_when_it_started(tmp_path: Path) -> None:
     assert "It starts 10.0 µs after its launch began" in why(trace, "first")  # the first slice of all
 
 
-def test_a_launch_that_waits_for_the_queue(tmp_path: Path) -> None:
+def test_a_launch_that_waits_for_the_queue(tmp_path):
     full = cpu("Command Buffer Full", 12, 80, cat="overhead") | {"pid": -1, "tid": 0}
     trace = trace_of(tmp_path, cpu("aten::mm", 5, 100), launch(10, 1, 90), kernel(200, 5, 1), full)
     assert "For 80.0 µs of it, a launch waits: the GPU's queue is full." in why(trace, "cudaLaunchKernel")
@@ -468,7 +466,7 @@ def test_a_launch_that_waits_for_the_queue(tmp_path: Path) -> None:
     assert "a launch waits" not in why(longer, "aten::mm")
 
 
-def test_where_an_op_s_time_goes(tmp_path: Path) -> None:
+def test_where_an_op_s_time_goes(tmp_path):
     def parts(*children: Event) -> Any:
         return explain(trace_of(tmp_path, cpu("aten::linear", 0, 100), *children), 0)
 
@@ -484,7 +482,7 @@ def test_where_an_op_s_time_goes(tmp_path: Path) -> None:
         explain(trace_of(tmp_path, cpu("a", 0, 1)), -1)
 
 
-def test_how_a_copy_went(tmp_path: Path) -> None:
+def test_how_a_copy_went(tmp_path):
     def facts(name: str, category: str, size: int) -> tuple[str, str]:
         event = kernel(10, 2, 1, name=name, cat=category)
         event["args"]["bytes"] = size
@@ -515,12 +513,12 @@ def test_how_a_copy_went(tmp_path: Path) -> None:
         ("_Z" + "?" * 40, "_Z" + "?" * 30, "other", "other"),
     ],
 )
-def test_names(name: str, short: str, kind: str, family: str) -> None:
+def test_names(name, short, kind, family):
     found = decode(name)
     assert (found.short, found.kind, found.family) == (short, kind, family)
 
 
-def test_the_shape_and_type_of_a_mangled_convolution() -> None:
+def test_the_shape_and_type_of_a_mangled_convolution():
     plain = decode("_ZN7cutlass4conv17Conv2dFpropKernelE")
     assert (plain.tile, plain.dtype, plain.tensor_cores) == (None, None, None)
     simt = decode("_ZN7cutlass4conv17Conv3dDgradKernelI9GemmShapeILi64ELi32ELi8EE10bfloat16_t7MmaSimtE")
@@ -541,11 +539,11 @@ def test_the_shape_and_type_of_a_mangled_convolution() -> None:
         ),
     ],
 )
-def test_the_way_of_an_attention_kernel(name: str, short: str) -> None:
+def test_the_way_of_an_attention_kernel(name, short):
     assert decode(name).short.startswith(short)
 
 
-def test_the_work_of_an_op_is_told_for_a_kernel_that_does_it(tmp_path: Path) -> None:
+def test_the_work_of_an_op_is_told_for_a_kernel_that_does_it(tmp_path):
     def labels(name: str, op: str) -> set[str]:
         trace = ran(tmp_path, op, name, 5)
         at = next(i for i in range(len(trace)) if trace.name_of(i) == name)
@@ -568,7 +566,7 @@ def test_the_work_of_an_op_is_told_for_a_kernel_that_does_it(tmp_path: Path) -> 
         ("4, 5", None),
     ],
 )
-def test_the_type_of_a_kernel_that_nobody_knows(arguments: str, dtype: str | None) -> None:
+def test_the_type_of_a_kernel_that_nobody_knows(arguments, dtype):
     assert decode(f"void library::thing<{arguments}>(int)").dtype == dtype
 
 
@@ -597,12 +595,12 @@ RANDOM = "void at::native::(anonymous namespace)::distribution_elementwise_grid_
         (RANDOM, "It writes random numbers"),
     ],
 )
-def test_what_a_kernel_does_within_its_kind(tmp_path: Path, name: str, said: str) -> None:
+def test_what_a_kernel_does_within_its_kind(tmp_path, name, said):
     assert " ".join(explain(trace_of(tmp_path, kernel(0, 5, 1, name=name)), 0).what).startswith(said)
 
 
 @pytest.mark.parametrize("name", ["Context Sync", "Stream Sync", "Event Sync", "Stream Wait Event"])
-def test_marks_of_synchronization_keep_their_names(name: str) -> None:
+def test_marks_of_synchronization_keep_their_names(name):
     """They are no functions with a type before the name."""
     assert decode(name).short == name
     assert decode(f"void {name.replace(' ', '_')}(int)").short == name.replace(" ", "_")
@@ -618,11 +616,11 @@ def test_marks_of_synchronization_keep_their_names(name: str) -> None:
         ("_attn_fwd", "attn_fwd", "attention"),
     ],
 )
-def test_copies_of_roctracer_and_attention_in_triton(name: str, short: str, kind: str) -> None:
+def test_copies_of_roctracer_and_attention_in_triton(name, short, kind):
     assert (decode(name).short, decode(name).kind) == (short, kind)
 
 
-def test_an_annotation_has_a_shadow_on_the_gpu_and_an_op_of_its_name_has_none(tmp_path: Path) -> None:
+def test_an_annotation_has_a_shadow_on_the_gpu_and_an_op_of_its_name_has_none(tmp_path):
     shadow = kernel(10, 5, 0, name="mine::forward", cat="gpu_user_annotation")
     noted = cpu("mine::forward", 0, 9, "user_annotation")
     trace = trace_of(tmp_path, noted, cpu("mine::forward", 2, 5), shadow)
@@ -630,7 +628,7 @@ def test_an_annotation_has_a_shadow_on_the_gpu_and_an_op_of_its_name_has_none(tm
     assert ["is in its shadow" in text for text in said] == [True, False]
 
 
-def test_an_annotation_is_told_from_an_op_and_from_python(tmp_path: Path) -> None:
+def test_an_annotation_is_told_from_an_op_and_from_python(tmp_path):
     kinds = ("user_annotation", "python_function", "cpu_op")
     told = [" ".join(explain(trace_of(tmp_path, cpu("mine", 0, 9, kind)), 0).what) for kind in kinds]
     assert ["record_function" in text for text in told] == [True, False, False]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ SOME = [
 ]
 
 
-def test_each_part_has_a_label_on_its_first_line() -> None:
+def test_each_part_has_a_label_on_its_first_line():
     assert finding_lines(SOME, 20) == [
         FindingLine(0, "high", "A title of some", True),
         FindingLine(0, "", "words  [2 events]", True),
@@ -39,7 +38,7 @@ def test_each_part_has_a_label_on_its_first_line() -> None:
     ]
 
 
-def test_a_file_has_one_row_for_all_lines_of_a_finding(tmp_path: Path) -> None:
+def test_a_file_has_one_row_for_all_lines_of_a_finding(tmp_path):
     trace = trace_of(tmp_path, cpu("a", 0, 10), cpu("b", 20, 30), cpu("c", 60, 5))
     lines = finding_lines(SOME, 20)
     table = findings_table(trace, SOME, lines, "none")

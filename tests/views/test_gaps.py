@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.kineto import cpu, run, step, trace_of
 from tests.recorded import load
@@ -13,7 +11,7 @@ from tracetui.views.gap_words import cause_text, gap_facts
 from tracetui.views.gaps_text import cause_lines, gap_report, gaps_markdown
 
 
-def test_twenty_gaps_are_listed(tmp_path: Path) -> None:
+def test_twenty_gaps_are_listed(tmp_path):
     events = [event for n in range(26) for event in run(10 + 20 * n, 5, n + 1)]
     results = Part(trace_of(tmp_path, *events))
     assert gaps_markdown(results) == gaps_markdown(results, 0, 20)
@@ -21,7 +19,7 @@ def test_twenty_gaps_are_listed(tmp_path: Path) -> None:
     assert lines == [lines[0], lines[0] + 10, lines[0] + 15, lines[0] + 15]
 
 
-def test_a_gap_names_the_step_that_it_is_in(tmp_path: Path) -> None:
+def test_a_gap_names_the_step_that_it_is_in(tmp_path):
     events = [step(1, 0, 100), step(2, 100, 100)]
     events += [*run(110, 10, 1, "first"), *run(150, 20, 2, "second")]
     results = Part(trace_of(tmp_path, *events))
@@ -38,16 +36,14 @@ def test_a_gap_names_the_step_that_it_is_in(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("compiling", "said"), [(100, False), (240, False), (260, True), (480, True)])
-def test_a_gap_is_called_compiling_from_half_of_its_ops_on(
-    tmp_path: Path, compiling: float, said: bool
-) -> None:
+def test_a_gap_is_called_compiling_from_half_of_its_ops_on(tmp_path, compiling, said):
     """A gap from 50 us to 545: an op of 480 us, and within it some compiling."""
     events = [cpu("aten::mm", 55, 480), cpu("bytecode_tracing (dynamo_timed)", 55, compiling)]
     results = Part(trace_of(tmp_path, *run(20, 30, 1), *run(545, 30, 2), *events))
     assert ("torch.compile" in cause_text(results, 0)) is said
 
 
-def test_a_cause_is_in_words_where_there_are_twenty_columns_for_it(samples: Path) -> None:
+def test_a_cause_is_in_words_where_there_are_twenty_columns_for_it(samples):
     (report,) = gap_report(Part(load(samples / "train.json.gz")))
     seen = set()
     for width in range(40, 100):

@@ -48,7 +48,7 @@ FIVE = Limit("step", 0.05, True)
         (metric(100, 134, noise=True, machine=34), False, True, 0),
     ],
 )
-def test_what_counts(same: Comparison, found: Metric, over: bool, excused: bool, counted: float) -> None:
+def test_what_counts(same, found, over, excused, counted):
     """The change without what a slower machine explains; a faster one makes nothing worse than it is."""
     one = outcome(same, FIVE, found)
     assert (one.over, one.excused) == (over, excused)
@@ -59,14 +59,14 @@ def test_what_counts(same: Comparison, found: Metric, over: bool, excused: bool,
     assert not strict.excused
 
 
-def test_what_one_side_does_not_have_has_no_change(same: Comparison) -> None:
+def test_what_one_side_does_not_have_has_no_change(same):
     for a, b in ((None, 5.0), (5.0, None), (None, None)):
         one = Outcome(FIVE, a, b, 0.0, None, True)
         assert one.change is None
         assert not one.excused
 
 
-def test_from_nothing(same: Comparison) -> None:
+def test_from_nothing(same):
     """A share of 0 is 0: whatever is new is over it."""
     limit = Limit("copies", 0.5, True)
     one = outcome(same, limit, metric(0, 3))
@@ -75,7 +75,7 @@ def test_from_nothing(same: Comparison) -> None:
     assert not outcome(same, limit, metric(0, 0)).over
 
 
-def test_absolute_limits(same: Comparison) -> None:
+def test_absolute_limits(same):
     assert not outcome(same, Limit("launches", 2, False), metric(7, 9)).over
     one = outcome(same, Limit("launches", 2, False), metric(7, 10))
     assert failure(one) == "launches +3, over its limit of +2: 10 instead of 7"
@@ -86,14 +86,14 @@ def test_absolute_limits(same: Comparison) -> None:
     )
 
 
-def test_what_is_not_known(same: Comparison) -> None:
+def test_what_is_not_known(same):
     one = outcome(same, FIVE, Metric(None, None, True))
     assert one.over
     assert not one.excused
     assert limits_rows([one]) == [["step", "not known", "limit +5%", ("over", "bad")]]
 
 
-def test_rows(same: Comparison) -> None:
+def test_rows(same):
     rows = limits_rows(
         [
             outcome(same, FIVE, metric(100, 101)),
@@ -110,7 +110,7 @@ def test_rows(same: Comparison) -> None:
     ]
 
 
-def test_a_gate_on_wall_time_is_called_one(same: Comparison) -> None:
+def test_a_gate_on_wall_time_is_called_one(same):
     steady = outcome(same, Limit("device", 0.01, True), metric(1, 1))
     step, ops = (outcome(same, Limit(name, 0.01, True), metric(1, 1)) for name in ("step", "cpu-op"))
     assert wall_time_note([steady]) == ""
@@ -132,5 +132,5 @@ def test_a_gate_on_wall_time_is_called_one(same: Comparison) -> None:
         (0.0, 0.06, False, True),
     ],
 )
-def test_what_only_noise_excuses(a: float | None, b: float, relative: bool, excused: bool) -> None:
+def test_what_only_noise_excuses(a, b, relative, excused):
     assert Outcome(Limit("step", 0.05, relative), a, b, 0.0, 0.0, False).excused is excused

@@ -52,7 +52,7 @@ def said(overview: Overview) -> dict[str, list[tuple[str, ...]]]:
     return {block.key: [(e.name, *e.numbers, e.text) for e in block.entries] for block in blocks}
 
 
-def test_of_two_steps(two_steps: Part) -> None:
+def test_of_two_steps(two_steps):
     found = last(two_steps)
     assert said(found) == {
         "time": [
@@ -102,7 +102,7 @@ def test_of_two_steps(two_steps: Part) -> None:
     assert [entry.target.said for entry in kernels] == [f"the longest of {n} calls" for n in (3, 2, 2)]
 
 
-def test_of_one_step_and_of_a_part(tmp_path: Path, two_steps: Part) -> None:
+def test_of_one_step_and_of_a_part(tmp_path, two_steps):
     part = last(two_steps.within(step_table_of(two_steps).scope(1)))
     assert part.left[0].title == "Where the time goes"
     assert said(part)["kernels"][0] == ("gemm", "300 µs", "67%", "1 ×", "")
@@ -114,7 +114,7 @@ def test_of_one_step_and_of_a_part(tmp_path: Path, two_steps: Part) -> None:
     assert said(found)["steps"] == []
 
 
-def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path: Path) -> None:
+def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path):
     events = [step(0, 0, 100), cpu("aten::mm", 0, 90), step(1, 100, 100), *AFTER]
     found = last(Part(trace_of(tmp_path, *events)))
     assert (found.left[0].title, found.left[0].note) == (
@@ -124,7 +124,7 @@ def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path: Path) ->
     assert said(found)["kernels"] == [("gemm", "40.0 µs", "100%", "1 ×", "")]
 
 
-def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path: Path) -> None:
+def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path):
     """Here by the first slice of all."""
     events = [launch(10, 1), launch(20, 2)]
     events += [
@@ -138,7 +138,7 @@ def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path: Path) -> Non
     assert kernels == [("late", "20.0 µs", "89%", "0.5 ×", ""), ("k2", "2.50 µs", "11%", "0.5 ×", "")]
 
 
-def test_of_many_steps_eight_are_named(tmp_path: Path) -> None:
+def test_of_many_steps_eight_are_named(tmp_path):
     events = [event for n in range(10) for event in (step(n, 1000 * n, 900), *one_step(1000 * n, 10 * n + 1))]
     trace = trace_of(tmp_path, *events, *({"ph": "X", "name": "no time"} for _ in range(3)))
     names = said(last(Part(trace)))
@@ -146,7 +146,7 @@ def test_of_many_steps_eight_are_named(tmp_path: Path) -> None:
     assert names["file"] == [("lost", "3 × an event without a readable time")]
 
 
-def test_several_devices(tmp_path: Path) -> None:
+def test_several_devices(tmp_path):
     other = kernel(150, 150, 2) | {"pid": 1, "args": {"correlation": 2, "device": 1, "stream": 7}}
     late = kernel(400, 50, 3) | {"pid": 1, "args": {"correlation": 3, "device": 1, "stream": 7}}
     trace = trace_of(tmp_path, launch(0, 1), launch(10, 2), launch(20, 3), kernel(100, 100, 1), other, late)
@@ -200,7 +200,7 @@ SMALL = Overview(
 FULL, HALF = "█" * 20, "█" * 10
 
 
-def test_one_column() -> None:
+def test_one_column():
     """Bars stand below each other."""
     assert placed(SMALL, 63) == [
         " It is so. Because of that.",
@@ -219,7 +219,7 @@ def test_one_column() -> None:
     ]
 
 
-def test_what_costs_most_stands_side_by_side() -> None:
+def test_what_costs_most_stands_side_by_side():
     assert placed(SMALL, 64)[2:8] == [
         " Ops  5 µs                        Kernels",
         " aten::mm  5 µs                   gemm   5 µs [2, 3]",
@@ -232,7 +232,7 @@ def test_what_costs_most_stands_side_by_side() -> None:
     assert placed(SMALL, 103)[2] == " Ops  5 µs".ljust(53) + "Kernels"  # 50 cells, and two apart
 
 
-def test_two_columns() -> None:
+def test_two_columns():
     """From 104 cells on, the left one a little wider: 53, two apart, 49."""
     lines = [
         " Time  1 ms                                             Ops  5 µs",
@@ -251,7 +251,7 @@ def test_two_columns() -> None:
     ]
 
 
-def test_three_columns() -> None:
+def test_three_columns():
     """From 160 cells on: the first block of the right side, then the second, then into the shorter one; with
     empty lines between them where all of it can be seen."""
     lines = [
@@ -280,7 +280,7 @@ def test_three_columns() -> None:
 
 @pytest.mark.parametrize("busy", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("of", [1.0, 0.5, 0.04])
-def test_a_bar_lies_on_the_whole_that_it_is_a_part_of(busy: float, of: float) -> None:
+def test_a_bar_lies_on_the_whole_that_it_is_a_part_of(busy, of):
     one = replace(entry("step 1", "9 µs", part=busy * of), style="accent", of=of)
     grid = _grid([one], 60)
     (lit, role), (rest, nothing) = _lines(one, grid, 60)[0][-2:]
@@ -290,7 +290,7 @@ def test_a_bar_lies_on_the_whole_that_it_is_a_part_of(busy: float, of: float) ->
     assert not rest.strip()
 
 
-def test_where_few_lines_are_seen_the_parts_and_the_advice_come_before_the_reason() -> None:
+def test_where_few_lines_are_seen_the_parts_and_the_advice_come_before_the_reason():
     long = replace(SMALL, reason="It is so; because of that.", advice="Do this; or do that, if it is so.")
     said = [" It is so; because of that.", " Try: Do this; or do that,", " if it is so.", " Ops  5 µs"]
     assert placed(long, 27, FEW_LINES)[:4] == placed(long, 27)[:4] == said
@@ -310,7 +310,7 @@ def test_where_few_lines_are_seen_the_parts_and_the_advice_come_before_the_reaso
     assert placed(replace(long, reason="", advice=""), 20)[0] == " Ops  5 µs"
 
 
-def test_the_parts_of_the_time_as_far_as_they_fit() -> None:
+def test_the_parts_of_the_time_as_far_as_they_fit():
     parts = [entry(name, "9 µs", share, part=0.4) for name, share in (("compute", "40%"), ("host", "60%"))]
     time = Block("time", "Time", "", (*parts, entry("lead-in", "1 µs", "-")))
     overview = replace(SMALL, left=(time,))
@@ -319,7 +319,7 @@ def test_the_parts_of_the_time_as_far_as_they_fit() -> None:
     assert placed(overview, 13, 6)[0] == " It is so."
 
 
-def test_names_give_way_before_numbers_and_texts_before_names() -> None:
+def test_names_give_way_before_numbers_and_texts_before_names():
     long = entry("a_long_name_of_an_op", "5 µs", "100%", part=1.0, text="12 calls of it in all")
     block = Overview("", "", (Block("time", "Ops", "a note, which is cut where it must be", (long,)),), ())
     whole = " a_long_name_of_an_op  5 µs  100%"
@@ -335,7 +335,7 @@ def test_names_give_way_before_numbers_and_texts_before_names() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2])
-def test_marks_of_waiting_are_no_work_of_an_op(tmp_path: Path, steps: int) -> None:
+def test_marks_of_waiting_are_no_work_of_an_op(tmp_path, steps):
     """`aten::item` waits 300 us for a kernel of 40; PyTorch's table counts the mark of it as GPU time."""
     events = []
     for n in range(steps):
@@ -359,7 +359,7 @@ def test_marks_of_waiting_are_no_work_of_an_op(tmp_path: Path, steps: int) -> No
 
 
 @pytest.mark.parametrize("width", range(14, 40))
-def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width: int) -> None:
+def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width):
     text = "The moments between kernels take 17% of the steps"
     entries = [Entry("medium", (), None, "", text, Target()), Entry("low", (), None, "", "Short", Target())]
     lines = [plain_text([line]) for line in _lines(entries[0], _grid(entries, width), width)]
@@ -367,7 +367,7 @@ def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width: int) -> None:
     assert max(map(len, lines)) <= width + 1
 
 
-def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room() -> None:
+def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room():
     """Here they need 1 + 12 + 9 + 6 + 8 + 20 = 56 cells, and the costs 51 or more."""
     overview = last(Part(load(SAMPLES / "llm_decode.json.gz")))
     for width in range(104, 119):
@@ -377,7 +377,7 @@ def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room() -> No
         assert width - first.index("Ops") + 1 >= (width - 2 - 5) // 2
 
 
-def test_steps_of_no_length_have_no_part_of_the_longest(tmp_path: Path) -> None:
+def test_steps_of_no_length_have_no_part_of_the_longest(tmp_path):
     """Two marks at one time: then there is no longest."""
     *_, found = overviews(Part(trace_of(tmp_path, step(1, 5, 0), step(2, 5, 0), cpu("a", 5, 0))))
     (steps,) = (block for block in (*found.left, *found.right) if block.key == "steps")
@@ -386,7 +386,7 @@ def test_steps_of_no_length_have_no_part_of_the_longest(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_kernels_of_the_overview_tell_what_they_reach_of_the_peak() -> None:
+def test_kernels_of_the_overview_tell_what_they_reach_of_the_peak():
     results = Part(load(ROOT / "sample_traces" / "mlp_eager.json.gz"))
     *_, found = overviews(results)
     (kernels,) = (b for b in (*found.left, *found.right) if b.key == "kernels")

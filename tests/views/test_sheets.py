@@ -22,7 +22,7 @@ def part() -> Part:
     return Part(load(SAMPLES / "matmul_add_64_cold.json.gz"))
 
 
-def test_a_gap_comes_before_the_event_that_ended_it(part: Part) -> None:
+def test_a_gap_comes_before_the_event_that_ended_it(part):
     event = int(gaps_of(part).after[0])
     text = event_text(part, event, gap=0)
     lines = text.lines(60)
@@ -39,13 +39,13 @@ def test_a_gap_comes_before_the_event_that_ended_it(part: Part) -> None:
         assert max(len(line.label) for line in text.lines(width)) <= text.labels
 
 
-def test_of_a_beginning_nothing_is_said_that_needs_all_of_it(part: Part) -> None:
+def test_of_a_beginning_nothing_is_said_that_needs_all_of_it(part):
     text = event_text(part, 0, beginning=True)
     assert text.terms == ()
     assert not any(line.label == "words" for line in text.lines(60))
 
 
-def test_a_step_beside_the_others_has_the_answer_then_the_numbers(part: Part) -> None:
+def test_a_step_beside_the_others_has_the_answer_then_the_numbers(part):
     text = step_text(part, 0)
     lines = text.lines(60)
     assert lines[0].label == "answer"
@@ -56,7 +56,7 @@ def test_a_step_beside_the_others_has_the_answer_then_the_numbers(part: Part) ->
     assert max(map(len, labels)) == text.labels
 
 
-def test_facts_are_wrapped() -> None:
+def test_facts_are_wrapped():
     text = facts_text([Fact("what", "one two three", 4), Fact("measured", "x")])
     assert text.lines(8) == [Fact("what", "one two", 4), Fact("", "three", 4), Fact("measured", "x")]
     assert text.labels == 8
@@ -74,5 +74,5 @@ def test_facts_are_wrapped() -> None:
         (Target("steps", said="text"), False),
     ],
 )
-def test_what_is_about_a_single_event_or_gap(target: Target, single: bool) -> None:
+def test_what_is_about_a_single_event_or_gap(target, single):
     assert target.is_single is single

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 from tests.recorded import load
@@ -14,7 +12,7 @@ from tracetui.views.lines import plain_text
 from tracetui.views.steps import source_text, step_columns, steps_lines, steps_table
 
 
-def test_idle_time_of_two_devices_is_said_to_be_a_sum(tmp_path: Path) -> None:
+def test_idle_time_of_two_devices_is_said_to_be_a_sum(tmp_path):
     def of(device: int, start: float, n: int) -> Event:
         event = kernel(start, 2, n, pid=device)
         return event | {"args": event["args"] | {"device": device}}
@@ -30,14 +28,14 @@ def test_idle_time_of_two_devices_is_said_to_be_a_sum(tmp_path: Path) -> None:
     assert "idle: the sum over all devices" in text
 
 
-def test_rows_that_are_no_steps_stand_out(samples: Path) -> None:
+def test_rows_that_are_no_steps_stand_out(samples):
     lines = steps_lines(summarize_steps(load(samples / "mlp_eager.json.gz")), 100)
     styles = {line[1][0].strip(): line[1][1] for line in lines if len(line) > 2}
     assert {styles[name] for name in styles if name.startswith("step ")} == {""}
     assert styles["whole"] == "title"
 
 
-def test_steps_of_an_optimizer_say_where_they_come_from(tmp_path: Path) -> None:
+def test_steps_of_an_optimizer_say_where_they_come_from(tmp_path):
     events = [e for n in range(4) for e in (cpu("Optimizer.step#SGD.step", 100 * n, 20, "user_annotation"),)]
     runs = [e for n in range(4) for e in (launch(100 * n + 30, n), kernel(100 * n + 40, 20, n))]
     text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, *events, *runs))), 80))
@@ -47,7 +45,7 @@ def test_steps_of_an_optimizer_say_where_they_come_from(tmp_path: Path) -> None:
 TALK = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def test_communication_is_dropped_first_where_there_is_none(tmp_path: Path) -> None:
+def test_communication_is_dropped_first_where_there_is_none(tmp_path):
     for name in ("", TALK):
         steps = summarize_steps(trace_of(tmp_path, step(1, 0, 100), *run(10, 20, 1, name), *run(40, 10, 2)))
         drop = {key: column.drop for key, column in step_columns(steps.rows).items()}
@@ -61,7 +59,7 @@ def test_communication_is_dropped_first_where_there_is_none(tmp_path: Path) -> N
             assert drop["compute"] < drop["communication"] < drop["exposed_communication"]
 
 
-def test_where_the_steps_come_from_is_said() -> None:
+def test_where_the_steps_come_from_is_said():
     sources = ("ProfilerStep", "repeats", "Optimizer.step", "annotation decode")
     texts = [source_text(source) for source in sources]
     assert texts[0] == ""
@@ -69,7 +67,7 @@ def test_where_the_steps_come_from_is_said() -> None:
     assert "decode" in texts[3]
 
 
-def test_a_file_has_the_idle_time_of_each_cause(tmp_path: Path) -> None:
+def test_a_file_has_the_idle_time_of_each_cause(tmp_path):
     """A gap from 30 to 100: 35 us outside of ops, 30 in one, and the launch of 5."""
     op = cpu("aten::mm", 60, 30)
     steps = summarize_steps(trace_of(tmp_path, step(1, 0, 120), *run(10, 20, 1), op, *run(100, 20, 2)))
@@ -87,6 +85,6 @@ def test_a_file_has_the_idle_time_of_each_cause(tmp_path: Path) -> None:
     assert sum(value for key, value in idle.items() if key != "idle_ns") == idle["idle_ns"] == 70_000
 
 
-def test_a_trace_without_steps_says_so(tmp_path: Path) -> None:
+def test_a_trace_without_steps_says_so(tmp_path):
     text = plain_text(steps_lines(steps_of(Part(trace_of(tmp_path, cpu("a", 0, 10)))), 80))
     assert "The trace has no ProfilerStep annotations." in text

@@ -47,7 +47,7 @@ def what(trace: Trace, pattern: str) -> str:
     return " ".join(explain(trace, find(trace, pattern)).what)
 
 
-def test_every_name_of_the_bundled_traces_has_a_text_of_its_own() -> None:
+def test_every_name_of_the_bundled_traces_has_a_text_of_its_own():
     assert len(TRACES) > 25
     missing = {
         "operators": [name for name in names(Kind.CPU_OP) if operators.operator(name) is None],
@@ -58,7 +58,7 @@ def test_every_name_of_the_bundled_traces_has_a_text_of_its_own() -> None:
     assert missing == {"operators": [], "calls": [], "device": [], "overhead": []}
 
 
-def test_each_is_two_sentences() -> None:
+def test_each_is_two_sentences():
     texts = [operators.operator(name) or "" for name in names(Kind.CPU_OP)]
     texts += [others.runtime_call(name) or "" for name in names(Kind.RUNTIME)]
     texts += [" ".join(kernels.kernel(decode(name))) for name in names(*DEVICE_WORK)]
@@ -71,7 +71,7 @@ def test_each_is_two_sentences() -> None:
         assert "{" not in text
 
 
-def test_what_is_said_to_launch_nothing_launches_nothing() -> None:
+def test_what_is_said_to_launch_nothing_launches_nothing():
     """Held against every launch in the bundled traces."""
     direct: dict[str, int] = defaultdict(int)
     below: dict[str, int] = defaultdict(int)
@@ -117,18 +117,18 @@ MEASURED = {
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_one_kernel_is_said_where_there_is_never_more(name: str) -> None:
+def test_one_kernel_is_said_where_there_is_never_more(name):
     text = operators.operator(name) or ""
     assert (operators.about("elementwise") in text) == (MEASURED[name] == {1})
 
 
-def test_the_views_of_the_findings_are_views() -> None:
+def test_the_views_of_the_findings_are_views():
     maybe = {"aten::reshape", "aten::flatten"}
     assert {name for name in METADATA_OPS if not operators.is_view(name)} == maybe
     assert all("metadata only, if" in (operators.operator(name) or "") for name in maybe)
 
 
-def test_names_that_are_put_together() -> None:
+def test_names_that_are_put_together():
     assert operators.operator("aten::relu_") == (
         f"The ReLU activation: negative elements become zero. {operators.IN_PLACE}"
     )
@@ -144,7 +144,7 @@ def test_names_that_are_put_together() -> None:
     assert others.runtime_call("noSuchCall") is None
 
 
-def test_no_name_is_repeated_unless_it_is_plain() -> None:
+def test_no_name_is_repeated_unless_it_is_plain():
     for name in (
         "\x1b[2J::x",
         "c10d::\x1b[2J",
@@ -156,13 +156,13 @@ def test_no_name_is_repeated_unless_it_is_plain() -> None:
         assert "\n" not in text
 
 
-def test_where_steps_begin(tmp_path: Path) -> None:
+def test_where_steps_begin(tmp_path):
     later = trace_of(tmp_path, step(2, 0, 10), step(3, 10, 10), cpu("a", 1, 2))
     assert "The recording begins at #2" in what(later, "#3")
     assert "begins at" not in what(trace_of(tmp_path, step(0, 0, 10), cpu("a", 1, 2)), "#0")
 
 
-def test_who_calls_the_last_synchronize(tmp_path: Path) -> None:
+def test_who_calls_the_last_synchronize(tmp_path):
     def closing(*more: dict[str, object]) -> bool:
         sync = cpu("cudaDeviceSynchronize", 100, 10, "cuda_runtime")
         return "torch.profiler waits" in what(trace_of(tmp_path, *run(10, 20, 1), sync, *more), "Synchronize")
@@ -172,14 +172,14 @@ def test_who_calls_the_last_synchronize(tmp_path: Path) -> None:
     assert not closing(cpu("aten::add", 120, 4))  # something comes after it
 
 
-def test_which_backend_attention_chose(tmp_path: Path) -> None:
+def test_which_backend_attention_chose(tmp_path):
     outer = cpu("aten::scaled_dot_product_attention", 0, 100)
     for name, said in (("_flash_attention", "flash"), ("_attention_math", "math"), ("_other", "")):
         trace = trace_of(tmp_path, outer, cpu(f"aten::_scaled_dot_product{name}", 10, 50))
         assert (f"the backend {said}." in what(trace, "^aten::scaled")) == bool(said)
 
 
-def test_what_a_memset_is_for(tmp_path: Path) -> None:
+def test_what_a_memset_is_for(tmp_path):
     def why(name: str, size: int = 4, op: str = "aten::sum") -> str:
         cleared = kernel(30, 1, 1, name="Memset (Device)", cat="gpu_memset")
         cleared["args"]["bytes"] = size
@@ -197,7 +197,7 @@ def test_what_a_memset_is_for(tmp_path: Path) -> None:
     assert "next kernel" not in why(reduces, size=1 << 20)
 
 
-def test_why_a_kernel_took_longer_is_not_known(tmp_path: Path) -> None:
+def test_why_a_kernel_took_longer_is_not_known(tmp_path):
     events = [event for n in range(4) for event in run(100 * n + 10, 50 if n == 2 else 10, n + 1, name="k")]
     trace = trace_of(tmp_path, *events)
     slow = [i for i in range(len(trace)) if trace.duration[i] == 50_000]
@@ -228,11 +228,11 @@ def test_why_a_kernel_took_longer_is_not_known(tmp_path: Path) -> None:
         ((64, 128), None, ""),
     ],
 )
-def test_how_elements_lie(shape: tuple[int, ...], strides: object, said: str) -> None:
+def test_how_elements_lie(shape, strides, said):
     assert layout(shape, strides) == said
 
 
-def test_the_inputs_of_a_linear_layer() -> None:
+def test_the_inputs_of_a_linear_layer():
     trace = recorded(SAMPLES / "linear.json.gz")
     assert [fact for fact in explain(trace, find(trace, "^aten::addmm")).facts if "input" in fact[0]] == [
         ("input 1", "64 bf16, stride 1: in order"),
@@ -245,7 +245,7 @@ def test_the_inputs_of_a_linear_layer() -> None:
     ]
 
 
-def test_an_rms_norm_in_single_ops(tmp_path: Path) -> None:
+def test_an_rms_norm_in_single_ops(tmp_path):
     trace = recorded(SAMPLES / "llm_decode.json.gz")
     told = "an RMSNorm in single ops: to, pow, mean, add, rsqrt, mul, to, mul, which launch 8 kernels."
     assert told in what(trace, "^aten::rsqrt$")
@@ -262,7 +262,7 @@ def test_an_rms_norm_in_single_ops(tmp_path: Path) -> None:
     assert not said("mean")
 
 
-def test_a_view_that_copied_is_not_called_free(tmp_path: Path) -> None:
+def test_a_view_that_copied_is_not_called_free(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::reshape", 0, 20), launch(5, 1), kernel(30, 10, 1))
     assert len(launched_by(trace, 0)) == 1
     assert "otherwise it copies" in what(trace, "reshape")
