@@ -1,7 +1,5 @@
 """Where tests find traces: the bundled samples, and a collection beside the checkout where there is one."""
 
-from __future__ import annotations
-
 import gc
 import importlib.util
 import itertools

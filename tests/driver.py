@@ -5,8 +5,6 @@ machine not always long enough. A key only changes what there is to draw: it is 
 `pause`, and when it leaves the app.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time

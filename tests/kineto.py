@@ -1,7 +1,5 @@
 """Events in Kineto's format, and small traces made of them. Times in microseconds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -20,8 +20,6 @@ Mutants that no test can notice stand in equivalent_mutants.txt, each with its r
 so do constants, by name, that only say how much is read or kept at a time: they change the speed alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib

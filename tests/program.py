@@ -4,8 +4,6 @@ On Linux it is forked from one that has imported everything: starting Python and
 as long as what most tests look at. `cold=True` starts it as a user does.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """Recorded traces, read once for all tests of a process."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

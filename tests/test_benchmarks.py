@@ -1,7 +1,5 @@
 """The benchmarks are run by hand: what they take from the program has to be there all the same."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import os

@@ -1,7 +1,5 @@
 """The libraries in C are built in a folder of their own, or the true reason is told why they are not."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import threading

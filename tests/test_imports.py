@@ -1,7 +1,5 @@
 """What modules import: never themselves by way of others; what only some systems have, where it is used."""
 
-from __future__ import annotations
-
 import ast
 from graphlib import TopologicalSorter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the CPU was in during a gap that no single thing fills."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ancestors of slices that are nested thousands of levels deep, by a plain loop."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

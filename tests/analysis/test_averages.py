@@ -1,8 +1,6 @@
 """The averages against PyTorch: its recorded tables of real GPU traces, and live profiles of the same
 test."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

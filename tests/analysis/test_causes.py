@@ -1,7 +1,5 @@
 """The causes of gaps at the very limits of their rules, on traces of a few events."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

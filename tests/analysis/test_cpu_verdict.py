@@ -1,7 +1,5 @@
 """The verdict on traces of the CPU alone, against times counted by hand."""
 
-from __future__ import annotations
-
 import random
 import time
 from typing import Any

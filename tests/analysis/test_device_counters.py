@@ -1,7 +1,5 @@
 """The counters of a device: how long values hold, and what they say of the time in which it worked."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from types import SimpleNamespace

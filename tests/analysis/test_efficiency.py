@@ -1,7 +1,5 @@
 """Achieved rates of ops and kernels, on products whose work is counted by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is said of an event does not depend on its number: the trace's first slice is a slice like others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The first use of a GPU, marks of synchronization, and steps that show little: what is said of them."""
 
-from __future__ import annotations
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 

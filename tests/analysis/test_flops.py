@@ -1,7 +1,5 @@
 """FLOPs and bytes from shapes, and the limits of devices: numbers that can be checked by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From an op to its launch and to what it launched, and back; chains of launches, and their delays."""
 
-from __future__ import annotations
-
 import cProfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Gaps against an independent union, event by event; the cause of a gap rule by rule; every sum adding up."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Kernels of CUDA graphs: by module, where they are annotated, and by their place in the graph."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

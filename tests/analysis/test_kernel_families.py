@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 (kernel names are long)
 
-from __future__ import annotations
-
 import sys
 import time
 from importlib.util import find_spec

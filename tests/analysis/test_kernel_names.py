@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 (kernel names are long)
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """One program recorded by PyTorch 2.15's two profilers: Cuspy's file is judged like Kineto's."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter, defaultdict

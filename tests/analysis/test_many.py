@@ -1,8 +1,6 @@
 """Very many devices, steps and threads: all at once gives what one at a time does, and takes no longer for
 each the more there are. Calls are counted, not time."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """Recorded traces with events changed at random, from a fixed seed: no analysis fails, and all sums still
 add up."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Traces that do not show what the GPU did when: clocks that differ, kernels that are missing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

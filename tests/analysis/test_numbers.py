@@ -1,7 +1,5 @@
 """Small functions over arrays that several analyses share, against plain Python."""
 
-from __future__ import annotations
-
 import statistics
 
 import numpy as np

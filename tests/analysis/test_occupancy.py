@@ -1,7 +1,5 @@
 """The estimate of occupancy, against the estimates that Kineto wrote into real files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parts: each fact is found once, whoever asks for it, and a part of the trace has its own."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What lanes are called by what they do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What is said of one process that uses several devices."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

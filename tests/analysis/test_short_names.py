@@ -1,7 +1,5 @@
 """Short names of rows, and what tells two apart that have the same one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.kineto import cpu, trace_of

@@ -1,7 +1,5 @@
 """How the time of devices splits: what each moment counts as, on traces of a few events."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, trace_of

@@ -1,7 +1,5 @@
 """Steps of traces without `ProfilerStep`: where they come from, begin and end, and when there are none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

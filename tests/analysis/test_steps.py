@@ -1,7 +1,5 @@
 """Steps, launches, scopes and verdicts on recorded traces, and on small ones made by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

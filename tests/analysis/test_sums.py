@@ -1,7 +1,5 @@
 """Sums by row, calls merged and busy time, with the library in C and without."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Communication in the verdict: what of the busy time it is, alone, per step and over all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

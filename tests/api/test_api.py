@@ -1,7 +1,5 @@
 """`import tracetui as tt`: the names, their types, and that they say what the commands say."""
 
-from __future__ import annotations
-
 import html.parser
 import json
 import re

@@ -1,7 +1,5 @@
 """Every example of docs/api.md runs, and gives what is written below it."""
 
-from __future__ import annotations
-
 import doctest
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plugins: what a package of somebody else's adds, and that a broken one harms nothing but itself."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

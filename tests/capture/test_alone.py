@@ -1,7 +1,5 @@
 """A program under a capture does what it does without one: some of benchmarks/programs; the comparison."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The child's code must run where nothing but torch is installed, on Pythons older than tracetui's own."""
 
-from __future__ import annotations
-
 import ast
 import os
 import signal

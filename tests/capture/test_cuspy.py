@@ -1,7 +1,5 @@
 """Captures by Cuspy, PyTorch's second profiler, over a stand-in for it; what is said where it cannot be."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

@@ -1,7 +1,5 @@
 """How a capture can end badly: always a clear message, no half file, no process left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

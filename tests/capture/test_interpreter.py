@@ -1,7 +1,5 @@
 """Which Python runs a capture when tracetui's own environment has no PyTorch."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """Recording processes that are running, with a stand-in for PyTorch that asks as Kineto does."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Jobs that use Cuspy, PyTorch's second profiler: attach and --inject do not take it away in silence."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A daemon that answers as dynolog does, and others that do not."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

@@ -4,8 +4,6 @@ On Python 3.14 the script gets there as it really does; before, by a signal, whi
 at the same point.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Where jobs and `attach` meet: in a folder that is still there when the user has logged out."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Servers that answer as vLLM and SGLang do, and what is made of their answers, files and failures."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Recording PyTorch itself while it runs: a training loop, and two ranks under torchrun."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

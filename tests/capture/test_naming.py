@@ -1,7 +1,5 @@
 """Names of captures of the user's own code: readable, always legal, and without secrets."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import string

@@ -1,7 +1,5 @@
 """Options: what is refused, what the files are called, and that the printed command repeats the capture."""
 
-from __future__ import annotations
-
 import ast
 import shlex
 import subprocess

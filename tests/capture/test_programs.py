@@ -1,7 +1,5 @@
 """Awkward programs of a user's own: what is recorded of them, and what is said."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -1,7 +1,5 @@
 """Several processes under torchrun: each captures itself."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

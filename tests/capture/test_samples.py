@@ -1,7 +1,5 @@
 """The sample traces show what their README and the series say they show."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

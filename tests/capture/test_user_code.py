@@ -1,7 +1,5 @@
 """A user's own callable or script, unchanged, under the profiler."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent

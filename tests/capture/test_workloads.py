@@ -1,7 +1,5 @@
 """Every workload captured on the CPU: the files, and that they agree with each other."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """`tracetui cache`, and `--no-cache`."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`tracetui check`."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys

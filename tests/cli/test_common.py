@@ -1,7 +1,5 @@
 """Loading for the commands: the progress bar, Ctrl+C, and output whatever the encoding."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

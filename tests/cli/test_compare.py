@@ -1,7 +1,5 @@
 """`compare`: its output as a contract, its limits, steps of one trace, and baselines."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Tab completion: what a word is completed to, and the script in a real bash."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The words after `tracetui` that are no command: files, folders, and what was mistyped."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """The man page has every command and option, and is what docs/man.py writes; the commands' other lists."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`tracetui open` and `demo`: what is said before the app starts, and the app on a real pseudo-terminal."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -1,7 +1,5 @@
 """`tracetui serve`: what it says and starts. `test_server.py` has real servers and viewers."""
 
-from __future__ import annotations
-
 import signal
 import socket
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A real server of `tracetui serve`, and clients that do not do their part."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,7 +1,5 @@
 """Standard streams that are closed, and arguments with control characters."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

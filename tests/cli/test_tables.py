@@ -1,7 +1,5 @@
 """The commands that print: their output as a contract, their exit codes, and how they behave in a pipe."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

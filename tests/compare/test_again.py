@@ -1,7 +1,5 @@
 """One side does several times in a step what the other does once."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which work became which, and by which names it is told: nested ops with kernels of 10 us each."""
 
-from __future__ import annotations
-
 import pytest
 from tests.compare.test_changes import FORWARD, Program, both, conv
 from tests.compare.test_some_steps import said

@@ -1,7 +1,5 @@
 """Small traces made by hand: which work became which, and what a sentence calls it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What every step has is told once, whatever the steps are like; what some steps compile; other streams."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a difference is put down to: idle time, casts, loading, charges, sizes."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A trace against itself with one known thing changed: exactly that is told."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """How fast the machine was: what all calls say, not a few of them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How much is aligned: what is the same, or the same again, is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

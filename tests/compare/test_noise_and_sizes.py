@@ -1,7 +1,5 @@
 """What is noise, which times belong together, and what counts as another size: on numbers made by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

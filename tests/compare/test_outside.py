@@ -1,7 +1,5 @@
 """Time in which the CPU is in no call."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps of which the GPU sets the pace, and what the CPU does meanwhile."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What sets the pace, how fast the machine was, and what waits: sentences about steps made by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

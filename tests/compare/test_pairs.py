@@ -1,7 +1,5 @@
 """Real captures that differ in one thing, or in nothing. What is so was first read from the raw JSON."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """What one recording has and the other has not, because it was not recorded."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Sentences about steps made by hand: what is said, where it is, and how long it took."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

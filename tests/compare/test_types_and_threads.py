@@ -1,7 +1,5 @@
 """Kernels of another type in several steps, other threads, and launches that are not in the file."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Expressions that are compiled later do what compiled ones do, and all of the program's can be compiled."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

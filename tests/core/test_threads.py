@@ -1,7 +1,5 @@
 """Tasks in several threads, what numpy starts, how many processes read a file, and the memory of all."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Numbers as text: the same value at every border of a unit, no digit too many, no share that lies."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

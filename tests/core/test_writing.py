@@ -1,7 +1,5 @@
 """Files are written whole or not at all; links, pipes and devices stay what they are."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -1,7 +1,5 @@
 """One file read in several ways, all of which must make the same of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Small traces for the tests of what reads them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Traces as Perfetto's SDK and other tools write them, made with the `perfetto` package."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder

@@ -3,8 +3,6 @@
 The files are the same in every run. TRACETUI_ODD=2000 tries more of them, TRACETUI_FUZZ_SEED others.
 """
 
-from __future__ import annotations
-
 import os
 import random
 

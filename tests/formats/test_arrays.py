@@ -1,7 +1,5 @@
 """Several arrays of events in one file, one after the other or in a list: all are read, and it is said."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 from typing import Any

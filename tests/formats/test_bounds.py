@@ -3,8 +3,6 @@
 The bounds are wide: what they stand for took minutes, or gigabytes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import gzip

@@ -1,7 +1,5 @@
 """What numpy does under the interpreter's lock, done in parts."""
 
-from __future__ import annotations
-
 import random
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Compressed traces: several members or frames, cut ones, damaged ones; and reading their args again."""
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Events read again, when the file has changed or gone meanwhile."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

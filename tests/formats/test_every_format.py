@@ -1,7 +1,5 @@
 """What holds for every format. A new one needs an example here; what is special about it, its own tests."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

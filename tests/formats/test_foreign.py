@@ -1,7 +1,5 @@
 """Formats and encodings that are known but not read: one line that says what to do."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

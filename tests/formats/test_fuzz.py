@@ -5,8 +5,6 @@ The mutants are the same in every run. TRACETUI_FUZZ=50000 tries more of them, T
 it, each may take `SECONDS` and `MEGABYTES` more than the sound file, and the worst are printed (`pytest -s`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Files that nobody would write: an answer in bounded time, not a crash."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

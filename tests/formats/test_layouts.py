@@ -1,7 +1,5 @@
 """The same events in every layout that a file may have."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

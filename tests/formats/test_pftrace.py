@@ -1,7 +1,5 @@
 """Reads .pftrace: against Perfetto's own descriptors, and against the JSON of the same program."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from pathlib import Path

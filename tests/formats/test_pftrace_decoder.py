@@ -3,8 +3,6 @@
 The mutants are the same in every run. TRACETUI_FUZZ=20000 tries more of them, TRACETUI_FUZZ_SEED others.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import random

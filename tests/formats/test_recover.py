@@ -1,7 +1,5 @@
 """Places of damage, and what is recovered of pieces of text: each with the exact answer."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

@@ -1,7 +1,5 @@
 """Broken text: every sound event is kept, a broken one mended or dropped, and all of it counted."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

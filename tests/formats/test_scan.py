@@ -1,7 +1,5 @@
 """Brackets, quotes and borders between events, against a reader of one character at a time."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -4,8 +4,6 @@ The mutants are the same in every run. TRACETUI_SCANNER_MUTANTS=100000 tries mor
 others; `-n 16` tries them in 16 processes.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

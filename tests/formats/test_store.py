@@ -1,7 +1,5 @@
 """What a store keeps beside columns: counts by head, ids of flows, notices."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

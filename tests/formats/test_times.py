@@ -1,7 +1,5 @@
 """Decimal microseconds to integer nanoseconds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Several processes read one file as one would, and leave nothing behind."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

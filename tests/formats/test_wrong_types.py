@@ -1,7 +1,5 @@
 """Fields of the wrong type: each event that has one is counted once, and the others are read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """One small trace of nearly everything: two devices, threads, flows, pairs, memory, shapes, some damage."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What every command prints about some traces, as text, Markdown and JSON."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names of kernels that are nearly those that libraries give: a word less, a word twice, another number."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

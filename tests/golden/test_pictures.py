@@ -1,7 +1,5 @@
 """Pictures of the timeline: the text of each line, and a digest of its colors and attributes."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """Tables as the screen has them: which columns a width leaves, their cells and orders, what a file gets."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from functools import cache

@@ -4,8 +4,6 @@ After a change that is meant: WRITE_GOLDEN=1 pytest -n 0 tests/golden/test_sente
 a new rule first: python -m tests.golden.sentences.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the loader makes of a file, slice by slice; what is said of each event; how its name is read."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

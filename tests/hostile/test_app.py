@@ -1,7 +1,5 @@
 """The app over hostile traces: every pane, search, explanation and message, looked at cell by cell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every command over hostile traces: no character of the file's own reaches the terminal as a control."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

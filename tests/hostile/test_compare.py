@@ -1,7 +1,5 @@
 """`compare` over hostile traces, hostile names of files, and a baseline that a stranger wrote."""
 
-from __future__ import annotations
-
 import json
 import os
 from functools import partial

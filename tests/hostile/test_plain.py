@@ -1,7 +1,5 @@
 """What text becomes before it is shown."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The program on a real pseudo-terminal, over a trace that holds every kind of hostile text at once."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -1,7 +1,5 @@
 """What a stranger may have written into a trace, one text per kind; and a trace that has it everywhere."""
 
-from __future__ import annotations
-
 import json
 import re
 import unicodedata

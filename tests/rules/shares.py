@@ -3,8 +3,6 @@
 A base that is not known here fails: a new kind of base needs its own count below.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import combinations

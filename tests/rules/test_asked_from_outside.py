@@ -1,7 +1,5 @@
 """What is said of the recording of a process that was running when it was asked for it."""
 
-from __future__ import annotations
-
 import pytest
 from tests.conftest import COLLECTION
 from tests.kineto import Event, cpu, launch, run, step, trace_of

@@ -1,7 +1,5 @@
 """Rules on what the counters of a device say."""
 
-from __future__ import annotations
-
 import pytest
 from tests.analysis.test_device_counters import ACTIVE, cycles, sample
 from tests.kineto import Event, run, step, trace_of

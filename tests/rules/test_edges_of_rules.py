@@ -1,7 +1,5 @@
 """Numbers of findings, findings of a range that begins late, and what just is no part of something."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.analysis.test_step_sources import found as steps_of

@@ -1,7 +1,5 @@
 """The rules on real traces: what each of them finds, and where each of them keeps quiet."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """A thread that waits for Python's interpreter lock stands still for 5 ms, or 10, or 15, anywhere."""
 
-from __future__ import annotations
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, trace_of
 from tests.rules.test_rules import found

@@ -1,7 +1,5 @@
 """The pieces of every gap against a plain count, event by event; and that no two answers contradict."""
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator

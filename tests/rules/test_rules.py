@@ -1,8 +1,6 @@
 """Each rule that the bundled traces do not set off: a small trace in which it fires, and one in which it
 just does not."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

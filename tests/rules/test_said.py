@@ -1,7 +1,5 @@
 """What is said of small traces whose program is known: each sentence here was once false, or missing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of

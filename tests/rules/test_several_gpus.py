@@ -1,7 +1,5 @@
 """The rules on how one process uses several GPUs, on recordings of two H100s."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

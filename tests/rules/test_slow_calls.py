@@ -1,7 +1,5 @@
 """Calls that keep the CPU for long: again and again, in one step, before the device has anything to do."""
 
-from __future__ import annotations
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.test_rules import found

@@ -1,7 +1,5 @@
 """The rule on streams that take turns."""
 
-from __future__ import annotations
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, trace_of
 from tests.rules.test_rules import found

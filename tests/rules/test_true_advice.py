@@ -1,7 +1,5 @@
 """What the findings say and advise, on the smallest traces in which it was once not so."""
 
-from __future__ import annotations
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.test_rules import found

@@ -1,7 +1,5 @@
 """Two recordings compared in a session without a terminal: partners, differences, aligning."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

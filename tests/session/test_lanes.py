@@ -1,7 +1,5 @@
 """Moving, folding, hiding and pinning lanes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

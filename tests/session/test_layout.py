@@ -1,7 +1,5 @@
 """Layouts without a terminal: what the recordings of a session are called, and where they lie on the axis."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Marks and gaps of a session, recent traces, samples: small cases with the exact answer."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which event a part's event is in the whole recording, and steps that lead nowhere."""
 
-from __future__ import annotations
-
 import json
 
 from tests.kineto import cpu, run, trace_of

@@ -1,7 +1,5 @@
 """What a query means, on a trace small enough to say it by hand."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

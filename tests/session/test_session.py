@@ -1,7 +1,5 @@
 """A session without a terminal: one recording, and two on one clock."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

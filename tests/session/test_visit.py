@@ -1,7 +1,5 @@
 """A whole visit without a terminal: open, search, select, follow, range, table, export; and back again."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

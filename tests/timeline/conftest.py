@@ -1,7 +1,5 @@
 """Traces made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

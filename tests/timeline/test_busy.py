@@ -1,7 +1,5 @@
 """The timeline and the gaps agree on when a device was busy."""
 
-from __future__ import annotations
-
 from tests import kineto
 
 from tracetui.analysis.idle.gaps import find_gaps

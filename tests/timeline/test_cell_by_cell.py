@@ -1,7 +1,5 @@
 """Rows of bars, painted cell by cell in plain Python and compared with the painter's arrays."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

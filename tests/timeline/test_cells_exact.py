@@ -1,7 +1,5 @@
 """Single cells of the canvas, the areas of series, arrangements: each with the exact answer."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 

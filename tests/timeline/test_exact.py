@@ -1,7 +1,5 @@
 """Views, ticks, labels and series, each with the exact answer."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Lines from a cause to its effect, the ruler's ticks, how many launches wait: drawn or counted by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections.abc import Callable

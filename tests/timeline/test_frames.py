@@ -1,7 +1,5 @@
 """A chain of Python frames that span the view takes one row, and nothing else is hidden."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Numbers and names that no profiler means: nothing of them may stop the drawing."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 

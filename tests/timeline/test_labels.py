@@ -1,7 +1,5 @@
 """The labels of lanes."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 

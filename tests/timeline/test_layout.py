@@ -1,7 +1,5 @@
 """Which row lies on which line."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Where moves lead and what lies on which line, each with the exact answer."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """From one event to the next, and the moves of a scene."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What the cells of a picture show."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 

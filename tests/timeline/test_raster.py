@@ -1,7 +1,5 @@
 """The exact busy share of cells, against a slow oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

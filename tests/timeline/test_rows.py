@@ -1,7 +1,5 @@
 """The rows of a lane: made all at once by the compiled library, and one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Ticks at round times, and short texts for times."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import pairwise

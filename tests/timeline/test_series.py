@@ -1,7 +1,5 @@
 """Values over time as areas."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Several recordings on one axis: each is drawn as it is alone, in its own place and with its own offset."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every theme: what can be read, and that no color means two things."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations

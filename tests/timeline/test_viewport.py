@@ -1,7 +1,5 @@
 """Moves of the viewport."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given

@@ -1,7 +1,5 @@
 """Every recorded trace, against an independent and slow reading of the same file."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """What Cuspy (PyTorch 2.15) writes otherwise than Kineto, and ids that are not those of ops."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

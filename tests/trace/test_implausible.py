@@ -1,7 +1,5 @@
 """Events that cannot be, and the first view without them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

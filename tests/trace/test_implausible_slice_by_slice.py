@@ -1,7 +1,5 @@
 """Which times cannot be, rule by rule in plain Python, on times that lie at the rules' borders."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from itertools import pairwise

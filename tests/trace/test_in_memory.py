@@ -1,7 +1,5 @@
 """A file in memory: its bytes whatever becomes of it, mapped or read."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import os

@@ -1,7 +1,5 @@
 """Indices give what a look through the column gives."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The union of intervals against a set of points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Which lane an event goes to, lane names and order; instants and counters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

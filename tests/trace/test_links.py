@@ -1,7 +1,5 @@
 """Launches, ops and flows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Launches and flows, each looked for by itself."""
 
-from __future__ import annotations
-
 import random
 from functools import partial
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Where the memory of a `[memory]` record is, by its type of device."""
 
-from __future__ import annotations
-
 import pytest
 from tests.kineto import Event, cpu, trace_of
 

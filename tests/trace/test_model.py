@@ -1,7 +1,5 @@
 """What a loaded trace is to the program: its garbage collector, and what is kept by it."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Order, depth and parent against slow and simple oracles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any

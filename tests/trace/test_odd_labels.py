@@ -1,7 +1,5 @@
 """Labels of processes and threads that no profiler would write, and launches that never ran."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Files that a tool has merged from those of several ranks: labels, devices, and ids that several use."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Traces that are kept: equal to those that are read, and never used when they are not."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

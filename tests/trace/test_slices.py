@@ -1,7 +1,5 @@
 """`Slices`, each answer made again by going through the slices one by one."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the profiler did not record: launches and device events that lack each other."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -4,8 +4,6 @@
 TRACETUI_TRUTH names a folder, its `truth.toml` is read, too; the files named there lie beside it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Traces loaded once, and the app running on them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

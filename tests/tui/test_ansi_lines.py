@@ -1,7 +1,5 @@
 """A line of the terminal is changed into another by sending little, and becomes exactly that one."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

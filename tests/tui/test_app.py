@@ -1,7 +1,5 @@
 """The app by its keys: the first picture, selection shared by timeline and tables, gaps, search."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The sheet of running jobs: the list, what is recorded, following it, and asking again with `c`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The table of bindings, and what is made from it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from string import ascii_letters

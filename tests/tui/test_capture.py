@@ -1,7 +1,5 @@
 """Capturing from within the app: the form, the progress, cancelling, failing, and opening what came out."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shlex

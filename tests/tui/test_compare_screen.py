@@ -1,7 +1,5 @@
 """Two recordings on one screen: how they are opened, walked, told in the panes, and closed again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The row under a table's cursor is to be seen, wherever it was put from."""
 
-from __future__ import annotations
-
 import pytest
 
 from tracetui.tui.panes.averages import AveragesPane

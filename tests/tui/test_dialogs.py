@@ -1,7 +1,5 @@
 """The sheets over the trace: the palette, the themes, help, the matches, and the line to type into."""
 
-from __future__ import annotations
-
 from itertools import groupby
 
 import pytest

@@ -1,7 +1,5 @@
 """What files get of the panes' tables: the numbers of the trace, with their units, and whole names."""
 
-from __future__ import annotations
-
 import csv
 import html
 import json

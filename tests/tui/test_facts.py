@@ -1,7 +1,5 @@
 """What is said about an event, links between events, the list of gaps, and units."""
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """What a newcomer asks is answered on the first screen; the verdict line and the overview, walked."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

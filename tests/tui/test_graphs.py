@@ -1,7 +1,5 @@
 """CUDA graphs whose kernels are annotated, in the app."""
 
-from __future__ import annotations
-
 from tests.analysis.test_graphs import annotated
 
 from tracetui.analysis.calls.graphs import TITLE

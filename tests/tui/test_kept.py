@@ -1,7 +1,5 @@
 """The second opening of a large trace says what the first one did, before anything is analyzed."""
 
-from __future__ import annotations
-
 import importlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """Lanes in the order, folds and pins that a person left them in."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """The ranks of a job on one screen. `test_compare_screen.py` has the pair, all other tests have one trace."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.session.test_layout import ranks

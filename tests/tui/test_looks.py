@@ -1,7 +1,5 @@
 """How the trace screen looks: colors of the widgets, columns, what is said where."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

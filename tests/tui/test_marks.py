@@ -1,7 +1,5 @@
 """Marks and notes: kept beside the trace, listed, edited, exported, and harmless whoever wrote the file."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What was closed is let go, and nothing that is kept grows without bound."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """What the last line says of a key, and for how long."""
 
-from __future__ import annotations
-
 import numpy as np
 from tests.tui.conftest import DATA, screen_of, slice_event, until, visit, write_trace
 

@@ -1,7 +1,5 @@
 """Random keys, mouse events and sizes for a few seconds; `benchmarks/monkey.py` does it for hours."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess

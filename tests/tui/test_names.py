@@ -1,7 +1,5 @@
 """Names in tables: those of different events look different, and sort as they look."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tracetui.analysis.calls.averages import averages

@@ -1,7 +1,5 @@
 """How many frames are drawn: with a clock of the test's own, and with keys that come fast."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Panes by keys: ranges, groups, sizes and places; a time to go to; the list of matches."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The beginning of a large file is drawn and grows while the rest is read; then the whole takes its place."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import importlib

@@ -1,7 +1,5 @@
 """Paths that people type, and names of traces of any length."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The terminal changes its size: afterwards it shows what the app means it to show."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the tables show: the whole trace, a range, what is in view, a step."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

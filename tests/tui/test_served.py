@@ -1,7 +1,5 @@
 """The app while a browser shows it: it opens nothing else, captures nothing and writes nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Themes, ASCII, the settings file, and the hint of the first opening."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The sheets: docked at the foot of a timeline that lives on, walked, and left without a trace."""
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """What ends the program from outside, and bytes that are no text, on a real pseudo-terminal."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

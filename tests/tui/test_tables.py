@@ -1,7 +1,5 @@
 """Tables: order, filter, the columns that fit, and a widget that makes only the lines on the screen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from rich.cells import cell_len

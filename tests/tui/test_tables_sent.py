@@ -1,7 +1,5 @@
 """A table sends little, and the terminal shows what the table means it to show."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

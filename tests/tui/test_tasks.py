@@ -3,8 +3,6 @@
 A typed word counts as one key, and so do the arrow keys held to get to a line that one sees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 import pytest

@@ -4,8 +4,6 @@ Each task begins with a bundled trace as it opens, or with an event selected, an
 on the screen; what that has to be is worked out from the file itself.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

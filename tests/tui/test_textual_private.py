@@ -1,7 +1,5 @@
 """Textual's private parts: those that are used do what is relied upon, and one module alone uses them."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

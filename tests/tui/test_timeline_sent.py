@@ -1,7 +1,5 @@
 """What the terminal shows after many small updates is what the app means it to show."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The timeline widget: calls, the mouse, and what is drawn again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The rows of the averages: their bars, their memory, and what a column may be without."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

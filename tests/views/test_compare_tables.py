@@ -1,7 +1,5 @@
 """The tables of a comparison, recomputed step by step."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is said of one line of a comparison."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

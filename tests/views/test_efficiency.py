@@ -1,7 +1,5 @@
 """Achieved rates on a sample whose work is known by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the facts of an event say where a nearby case says something else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

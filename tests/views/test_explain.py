@@ -1,7 +1,5 @@
 """Explanations, launch chains and achieved rates on real traces, and on one small trace written by hand."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

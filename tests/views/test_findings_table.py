@@ -1,7 +1,5 @@
 """Findings as lines of the screen, and as a table of a file."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables in all their forms: every column stands in one, the writers write what the columns say."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

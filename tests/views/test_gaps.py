@@ -1,7 +1,5 @@
 """What reports say of gaps: how many, in which step, in which words."""
 
-from __future__ import annotations
-
 import pytest
 from tests.kineto import cpu, run, step, trace_of
 from tests.recorded import load

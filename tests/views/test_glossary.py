@@ -1,7 +1,5 @@
 """The glossary: its terms, which of them a text uses, and examples in the bundled traces."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The jobs that can be asked for a trace, as a table."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tracetui.capture.live.processes import Gpu, Job, Process

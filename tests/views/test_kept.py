@@ -1,7 +1,5 @@
 """What is kept of the first screen and the summary equals what is found anew, or is not used."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

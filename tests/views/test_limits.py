@@ -1,7 +1,5 @@
 """Limits on what a change may cost: what counts, and what is said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The overview of two steps whose times can be added up in one's head, and where each part of it stands."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What sheets say, without a screen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

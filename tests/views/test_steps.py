@@ -1,7 +1,5 @@
 """What is said of steps: the columns that a narrow table keeps, where steps come from, idle time."""
 
-from __future__ import annotations
-
 import numpy as np
 from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 from tests.recorded import load

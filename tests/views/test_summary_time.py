@@ -1,7 +1,5 @@
 """What the summary says the time of the verdict went to."""
 
-from __future__ import annotations
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, run, step, trace_of
 

@@ -1,7 +1,5 @@
 """Lines, bars, columns and Markdown: what reports are made of."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

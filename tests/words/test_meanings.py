@@ -1,7 +1,5 @@
 """Every name in the bundled traces has a meaning of its own, and what it says agrees with the traces."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from functools import cache
