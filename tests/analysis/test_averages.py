@@ -470,7 +470,9 @@ def test_the_orders_of_the_rows(tmp_path):
     [
         ([[2, 3], []], "[[2, 3], []]"),
         ([[[2], [3]], [4]], "[[], [4]]"),
+        ([[[2, 3], 4]], "[[]]"),
         ("no", "[]"),
+        (None, "[]"),
         ([], "[]"),
         ([5], "[5]"),
     ],
@@ -493,10 +495,3 @@ def test_a_kernel_whose_op_has_the_number_of_its_launch(tmp_path):
         table = averages(trace_of(tmp_path, op, launch(10, 5), *events))
         (row,) = [i for i, name in enumerate(table.names) if name == "aten::mm"]
         assert int(table.device_total[row]) == device
-
-
-def test_shapes_as_text():
-    assert shape_text([[2, 3], [], [7]]) == "[[2, 3], [], [7]]"
-    assert shape_text([[[2, 3], [4]], [5]]) == "[[], [5]]"  # a list of tensors
-    assert shape_text([[[2, 3], 4]]) == "[[]]"
-    assert shape_text(None) == "[]"

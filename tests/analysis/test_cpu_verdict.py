@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kineto import Event, cpu, launch, run, step, trace_of
+from tests.kineto import Event, cpu, launch, note, run, step, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.idle.cpu_verdict import CpuTime, cpu_work, is_collective
@@ -21,10 +21,6 @@ from tracetui.views.steps import all_steps_json, steps_lines
 def other(event: Event, tid: int = 5) -> Event:
     """The event on another thread."""
     return event | {"tid": tid}
-
-
-def note(name: str, start: float, duration: float) -> Event:
-    return cpu(name, start, duration, "user_annotation")
 
 
 def parts(time: CpuTime | None) -> tuple[float, ...]:

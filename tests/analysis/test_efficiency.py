@@ -1,24 +1,16 @@
 """Achieved rates of ops and kernels, on products whose work is counted by hand."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.analysis.test_flops import inputs
 from tests.kineto import Event, cpu, kernel, launch, trace_of
 
 from tracetui.analysis.rates.efficiency import RUN, _spread, _Sum, computing_type, efficiency
 from tracetui.analysis.rates.flops import Work
 
 BF16 = "c10::BFloat16"
-
-
-def inputs(
-    *shapes: list[int], types: list[str] | None = None, values: list[str] | None = None
-) -> dict[str, Any]:
-    kinds = types or [BF16 if shape else "Scalar" for shape in shapes]
-    return {"Input Dims": list(shapes), "Input type": kinds, "Concrete Inputs": values or [""] * len(shapes)}
 
 
 H200 = {

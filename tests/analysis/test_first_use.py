@@ -3,7 +3,6 @@
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
-from tracetui.analysis.calls.launches import find_launches
 from tracetui.analysis.idle.causes import CAUSES, gap_causes
 from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.idle.initialization import first_calls, first_ops
@@ -66,31 +65,6 @@ def test_the_severity_of_initialisation_follows_its_share(tmp_path, long, severi
     assert finding.numbers["share"] == pytest.approx(long / 1e6, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("name", "length", "counts"),
-    [
-        ("cudaDeviceGetStreamPriorityRange", 29_900, True),
-        ("cudaStreamCreateWithFlags", 150, True),
-        ("cudaEventCreateWithFlags", 99, False),
-        ("cudaFree", 600_000, True),
-        ("cudaFree", 9_999, False),
-        ("cudaMalloc", 2_000, False),
-        ("cudaHostAlloc", 900_000, False),  # as long as what it pins is large
-        ("cudaFuncGetAttributes", 1_000, True),
-        ("cudaFuncGetAttributes", 999, False),
-        ("cudaStreamSynchronize", 900_000, False),
-        ("cudaMemcpyAsync", 40_000, False),
-        ("hipModuleLoad", 300, True),
-    ],
-)
-def test_calls_that_initialize(tmp_path, name, length, counts):
-    call = cpu(name, 1000, length, "cuda_runtime")
-    after = 1000 + length + 10
-    trace = trace_of(tmp_path, *usual(0, 1), call, launch(after, 90), kernel(after + 6, 5, 90, name="k"))
-    assert (len(first_calls(trace)) == 1) is counts
-    assert ("initialisation" in pieces(trace)) is counts
-
-
 def test_a_call_in_between_that_takes_long_is_none(tmp_path):
     calls = [cpu("cudaStreamGetPriority", 20 * n, 1, "cuda_runtime") for n in range(20)]
     hiccup = cpu("cudaStreamGetPriority", 1000, 2_400, "cuda_runtime")
@@ -145,17 +119,6 @@ def test_marks_of_synchronization_are_no_device_work(tmp_path):
     assert told["whole"]["busy_ns"] == 10_000
     for finding in find_findings(Part(trace)):
         assert "Sync" not in finding.text + finding.title
-
-
-def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path):
-    events: list[Event] = []
-    for n in range(3):
-        at = 1000 * n
-        events.append(launch(at, n + 1, 10, "cudaGraphLaunch"))
-        events += [kernel(at + 17 + 20 * i, 19, n + 1) for i in range(30)]
-    launches = find_launches(trace_of(tmp_path, *events))
-    assert launches.median_delay == 17_000
-    assert int(launches.first.sum()) == 3
 
 
 def test_the_ends_of_a_step_count(tmp_path):
@@ -351,6 +314,13 @@ def each_50_ms(name: str, *lengths: float) -> list[Event]:
         ("cuModuleLoadData", (100, 150, 99.999, 120), [100, 150, 120]),  # each loads something
         ("cudaMemcpyAsync", (40_000, 1, 1), []),
         ("cudaStreamSynchronize", (40_000, 1, 1), []),
+        ("cudaStreamCreateWithFlags", (150,), [150]),
+        ("cudaEventCreateWithFlags", (99,), []),
+        ("cudaDeviceGetStreamPriorityRange", (29_900,), [29_900]),
+        ("cudaFree", (600_000,), [600_000]),
+        ("cudaFree", (9_999,), []),
+        ("cudaHostAlloc", (900_000,), []),  # as long as what it pins is large
+        ("hipModuleLoad", (300,), [300]),
     ],
 )
 def test_first_calls(tmp_path, name, took, expected):

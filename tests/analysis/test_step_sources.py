@@ -5,15 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import COLLECTION, needed
-from tests.kineto import Event, cpu, kernel, launch, memcpy, trace_of
+from tests.kineto import Event, cpu, kernel, launch, memcpy, note, trace_of
 
 from tracetui.analysis.steps.scope import StepTable, find_steps, step_scope
 from tracetui.analysis.steps.step_sources import _outermost_ops, main_process
 from tracetui.analysis.steps.steps import summarize_steps
-
-
-def note(name: str, start: float, duration: float, tid: int = 9) -> Event:
-    return cpu(name, start, duration, "user_annotation") | {"tid": tid}
 
 
 def launched(names: str, start: float, first: int, tid: int = 9, each: float = 10) -> list[Event]:

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
+from tests.kineto import Event, cpu, kernel, launch, memcpy, note, run, step, trace_of
 from tests.recorded import load
 
-from tracetui.analysis.calls.launches import find_launches, short_kernels
 from tracetui.analysis.idle import kinds
 from tracetui.analysis.idle.causes import CauseTotal
 from tracetui.analysis.idle.gaps import find_gaps
 from tracetui.analysis.idle.kinds import communicates, is_communication
 from tracetui.analysis.idle.verdict import Verdict, judge
-from tracetui.analysis.part import NO_STEP, WHOLE
+from tracetui.analysis.part import WHOLE
 from tracetui.analysis.steps import steps as steps_module
 from tracetui.analysis.steps.scope import (
     NEVER,
@@ -144,27 +143,6 @@ def pair(
     return [launch(launched, n, 5), kernel(start, duration, n, stream, name)]
 
 
-def test_work_belongs_to_the_step_that_launched_it(tmp_path):
-    """Two steps of the CPU, both over before the device has run the first one's work."""
-    trace = trace_of(
-        tmp_path,
-        cpu("ProfilerStep#7", 0, 100, "user_annotation"),
-        cpu("ProfilerStep#8", 100, 100, "user_annotation"),
-        *pair(10, 20, 300, 1),
-        *pair(110, 330, 200, 2),
-        *pair(250, 540, 50, 3),
-    )
-    steps = summarize_steps(trace)
-    first, second = steps.rows
-    # A step's window lasts until the next step, the last one's until its work is done.
-    assert (first.number, first.window, first.busy, first.idle) == (7, (0, 100_000), 80_000, 0)
-    assert (second.number, second.window) == (8, (100_000, 530_000))
-    assert (second.busy, second.idle) == (420_000, 10_000)
-    assert (first.compute, second.compute) == (300_000, 200_000)
-    assert (steps.outside.busy, steps.outside.idle, steps.outside.kernels) == (50_000, 10_000, 1)
-    check_sums(trace, steps)
-
-
 def test_overlap_counts_once_and_exposed_is_what_nothing_hides(tmp_path):
     copy = pair(30, 170, 50, 4, "Memcpy HtoD (Pinned -> Device)", 20)
     copy[1]["cat"] = "gpu_memcpy"
@@ -185,17 +163,6 @@ def test_overlap_counts_once_and_exposed_is_what_nothing_hides(tmp_path):
     assert (row.launches, row.kernels, row.copies) == (4, 3, 1)
 
 
-def test_one_step_much_longer_is_unusual(tmp_path):
-    lengths = [500, 100, 105, 98, 102]
-    starts = np.cumsum([0, *lengths])
-    steps = [
-        cpu(f"ProfilerStep#{i}", int(s), n, "user_annotation")
-        for i, (s, n) in enumerate(zip(starts, lengths, strict=False))
-    ]
-    rows = summarize_steps(trace_of(tmp_path, *steps)).rows
-    assert [row.unusual for row in rows] == [True, False, False, False, False]
-
-
 @pytest.mark.parametrize(
     "name", ["ncclDevKernel_AllGather_RING_LL", "void rccl_main", "ncclKernel_AllReduce_RING_LL_Sum_half"]
 )
@@ -214,36 +181,6 @@ def test_windows_do_not_overlap():
         low, high = step_windows(trace, find_steps(trace))
         assert (low <= high).all()
         assert (low[1:] >= high[:-1]).all()
-
-
-def test_step_of_overlapping_steps(tmp_path):
-    trace = trace_of(
-        tmp_path,
-        cpu("ProfilerStep#1", 0, 100, "user_annotation"),
-        cpu("ProfilerStep#2", 20, 30, "user_annotation") | {"tid": 8},
-        cpu("ProfilerStep#3", 200, 10, "user_annotation"),
-    )
-    steps = find_steps(trace)
-    assert steps.number.tolist() == [1, 2, 3]
-    times = np.array([0, 20_000, 49_999, 50_000, 99_999, 100_000, 205_000, 210_000], dtype=np.int64)
-    assert step_of(steps, times).tolist() == [0, 1, 1, 0, 0, NO_STEP, 2, NO_STEP]
-
-
-def test_scopes_that_are_none():
-    trace = load(DATA / "mlp_eager.json.gz")
-    with pytest.raises(LookupError, match="2 to 4"):
-        step_scope(trace, 9)
-    with pytest.raises(ValueError, match="empty"):
-        range_scope(5, 5)
-
-
-def test_launches(tmp_path):
-    trace = trace_of(tmp_path, *pair(0, 20, 100, 1), *pair(10, 120, 3, 2), *pair(200, 207, 10, 3))
-    launches = find_launches(trace)
-    assert launches.delay.tolist() == [20_000, 110_000, 7_000]
-    assert launches.median_delay == 20_000
-    short = short_kernels(trace, launches)
-    assert (short.events, short.of, short.names) == (1, 3, ("k",))
 
 
 def test_work_queued_before_the_recording_belongs_to_no_step():
@@ -512,13 +449,9 @@ def test_steps_of_the_cpu_alone(tmp_path):
     assert of(summarize_steps(trace_of(tmp_path, *ops)).whole.verdict) == (110, 300)
 
 
-def note_of(name: str, start: float, duration: float) -> Event:
-    return cpu(name, start, duration, "user_annotation")
-
-
 def test_an_annotation_of_several_processes(tmp_path):
     """Steps by an annotation that somebody asks for are those of all, unlike the profiler's own."""
-    events = [note_of("batch", 100 * n, 90) for n in range(2)]
+    events = [note("batch", 100 * n, 90) for n in range(2)]
     events += [e | {"pid": 10, "tid": 10, "ts": e["ts"] + 40} for e in events]
     events += [*run(10, 5, 1), *run(110, 5, 2)]
     assert len(find_steps(trace_of(tmp_path, *events), "batch")) == 4

@@ -18,21 +18,18 @@ import zlib
 from typing import Any
 
 import pytest
+from tests.kineto import notices
 
 from tracetui.formats import source
 from tracetui.formats.chrome_json import chunks
 from tracetui.formats.chrome_json.read import _ENOUGH
 from tracetui.formats.chrome_json.recover_text import recover_text, value_at
-from tracetui.trace import Trace, TraceError, load
+from tracetui.trace import TraceError, load
 
 Event = dict[str, Any]
 HEAD = b'{"traceEvents":['
 SOUND = b'{"ph":"X","name":"sound","pid":1,"tid":1,"ts":%d,"dur":1}'
 SIZE = 100_000
-
-
-def kinds(trace: Trace) -> dict[str, int]:
-    return {notice.kind: notice.count for notice in trace.notices}
 
 
 def filled(head: bytes, piece: bytes, tail: bytes = b"") -> bytes:
@@ -103,7 +100,7 @@ def test_events_that_run_together_are_counted_one_by_one(trace_of):
     """As after a wrong bit in compressed data: parts are written over, the ends of events, too."""
     broken = b',\n{"ph":"X","name":"a","ts":71398040dur":1,"args":{"External id":35699070' * 5
     trace = trace_of(HEAD + SOUND % 1 + broken + b"\n," + SOUND % 2 + b"," + SOUND % 3 + b"]}")
-    assert (len(trace), kinds(trace)) == (3, {"broken_event": 5})
+    assert (len(trace), notices(trace)) == (3, {"broken_event": 5})
 
 
 def test_where_a_value_ends():
@@ -143,13 +140,13 @@ def test_two_arrays_of_events(trace_of, event):
         text = f'{{"schemaVersion": 1, "traceEvents": [{one}], {between}"traceEvents": [{two}], "last": 2}}'
         trace = trace_of(text.encode())
         assert trace.start.tolist() == [i * 1000 for i in range(9)]
-        assert kinds(trace) == {"second_array": 1}
+        assert notices(trace) == {"second_array": 1}
         expected = {"schemaVersion": 1, "last": 2} | ({"traceName": "x"} if between else {})
         assert trace.info.properties == expected
         assert [trace.event(i)["ts"] for i in range(9)] == list(range(9))
     text = f'{{"traceEvents": [], "traceEvents": [{two}], "traceEvents": [{one}], "traceEvents": 7}}'
     trace = trace_of(text.encode())
-    assert (len(trace), kinds(trace)) == (9, {"second_array": 2, "bad_header": 1})
+    assert (len(trace), notices(trace)) == (9, {"second_array": 2, "bad_header": 1})
 
 
 def test_two_arrays_in_several_processes(tmp_path, load_in):
@@ -158,7 +155,7 @@ def test_two_arrays_in_several_processes(tmp_path, load_in):
     path.write_bytes(b'{"traceEvents":[\n' + some[0] + b'],\n"x": 1, "traceEvents":[\n' + some[1] + b"]}")
     trace = load_in(path, 10_000, 2, 50_000)
     assert trace.start.tolist() == [i * 1000 for i in range(9000)]
-    assert kinds(trace) == {"second_array": 1}
+    assert notices(trace) == {"second_array": 1}
 
 
 def test_metadata_whose_name_is_a_list(trace_of, event):
@@ -192,7 +189,7 @@ def test_an_event_without_end_is_passed_over(fill, trace_of):
 @pytest.mark.usefixtures("small_limit")
 def test_spaces_without_end(trace_of):
     trace = trace_of(gzip.compress(HEAD + SOUND % 1 + b"," + b" " * BOMB + SOUND % 2 + b"]}"))
-    assert (len(trace), kinds(trace)) == (2, {})
+    assert (len(trace), notices(trace)) == (2, {})
 
 
 MEASURE = """
@@ -273,7 +270,7 @@ def test_an_empty_pipe_and_dev_null(tmp_path):
 def test_half_pairs_by_the_million(trace_of):
     name = b"\\ud800" * 200_000 + b"\\ud83d\\ude00" * 3000 + b"\\\\ud800"
     trace = trace_of(HEAD + b'{"ph":"X","name":"' + name + b'","ts":1,"dur":1}]}')
-    assert kinds(trace) == {"bad_escape": 1}
+    assert notices(trace) == {"bad_escape": 1}
     assert list(trace.names) == ["\ufffd" * 200_000 + "\U0001f600" * 3000 + "\\ud800"]
 
 
@@ -325,18 +322,18 @@ def test_several_objects_one_after_another(header, end, trace_of, event):
     some = [json.dumps([event(ts=i) for i in range(n, n + 3)]) for n in (0, 3, 6)]
     trace = trace_of("\n".join(f'{{{header}"traceEvents": {events}{end}}}' for events in some).encode())
     assert trace.start.tolist() == [i * 1000 for i in range(9)]
-    assert kinds(trace) == {"second_array": 2}
+    assert notices(trace) == {"second_array": 2}
     assert [trace.event(i)["ts"] for i in range(9)] == list(range(9))
 
 
 def test_events_alone_have_no_header(trace_of, event):
     """One a line, without commas and brackets."""
     trace = trace_of("\n".join(json.dumps(event(ts=i)) for i in range(4)).encode())
-    assert (len(trace), kinds(trace)) == (4, {"separator": 3, "open_array": 1})
+    assert (len(trace), notices(trace)) == (4, {"separator": 3, "open_array": 1})
 
 
 @pytest.mark.parametrize("key", ["", ', "traceName": "x.json"'])
 def test_a_comma_after_the_last_key(key, trace_of, event):
     trace = trace_of(f'{{"traceEvents": {json.dumps([event()])}{key},\n}}\n'.encode())
-    assert (len(trace), kinds(trace)) == (1, {"comma": 1})
+    assert (len(trace), notices(trace)) == (1, {"comma": 1})
     assert trace.info.properties == ({"traceName": "x.json"} if key else {})

@@ -12,13 +12,13 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from tests.kineto import notices
 
 from tracetui.formats.diagnostics import Diagnostics
 from tracetui.formats.encodings import blocks, plain, zstd
 from tracetui.formats.encodings import gzip as gzip_encoding
 from tracetui.formats.encodings import zstd as zstd_encoding
 from tracetui.formats.encodings.blocks import Blocks, Marked
-from tracetui.trace import Trace
 
 if sys.version_info >= (3, 14):
     from compression import zstd as library_of_zstd
@@ -52,15 +52,11 @@ def text(event: Callable[..., Event]) -> bytes:
     return json.dumps({"schemaVersion": 1, "traceEvents": events, "traceName": "x"}, indent=1).encode()
 
 
-def kinds(trace: Trace) -> dict[str, int]:
-    return {notice.kind: notice.count for notice in trace.notices}
-
-
 def test_one_member_and_several(library, text, trace_of):
     parts = [text[:1], text[1:50_000], b"", text[50_000:]]
     for data in (gzip.compress(text), b"".join(map(gzip.compress, parts)), gzip.compress(text) + b"\0" * 512):
         trace = trace_of(data)
-        assert (len(trace), kinds(trace)) == (5000, {})
+        assert (len(trace), notices(trace)) == (5000, {})
         assert trace.info.text_size == len(text)
         assert trace.info.properties == {"schemaVersion": 1, "traceName": "x"}
 
@@ -72,7 +68,7 @@ def test_header_with_one_field(library, text, flags, fields, trace_of):
     """The lowest flag only says that it is text."""
     plain = gzip.compress(text, mtime=0)
     trace = trace_of(plain[:3] + bytes([flags]) + plain[4:10] + fields + plain[10:])
-    assert (len(trace), kinds(trace)) == (5000, {})
+    assert (len(trace), notices(trace)) == (5000, {})
 
 
 def test_header_with_all_its_fields(library, text, trace_of):
@@ -87,7 +83,7 @@ def test_header_with_all_its_fields(library, text, trace_of):
         + b"\x12\x34"
     )
     trace = trace_of(header + plain[10:])
-    assert (len(trace), kinds(trace)) == (5000, {})
+    assert (len(trace), notices(trace)) == (5000, {})
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99])
@@ -100,7 +96,7 @@ def test_a_cut_file_opens_up_to_its_end(share, library, text, trace_of):
     assert whole <= len(trace) <= found.count(b'"ph"')
     assert len(trace) > 0
     assert trace.start.tolist() == [i * 1000 for i in range(len(trace))]
-    assert set(kinds(trace)) == {"truncated"}
+    assert set(notices(trace)) == {"truncated"}
     assert "cut off" in trace.notices[0].text
 
 
@@ -114,20 +110,20 @@ def inflated_part(data: bytes) -> bytes:
 
 def test_only_the_trailer_is_missing(library, text, trace_of):
     trace = trace_of(gzip.compress(text)[:-3])
-    assert (len(trace), set(kinds(trace))) == (5000, {"truncated"})
+    assert (len(trace), set(notices(trace))) == (5000, {"truncated"})
 
 
 def test_a_wrong_checksum_costs_nothing(library, text, trace_of):
     data = bytearray(gzip.compress(text))
     data[-6] ^= 1
     trace = trace_of(bytes(data))
-    assert (len(trace), kinds(trace)) == (5000, {"bad_checksum": 1})
+    assert (len(trace), notices(trace)) == (5000, {"bad_checksum": 1})
     assert trace.args(4999)["External id"] == 4999
 
 
 def test_garbage_behind_the_end(library, text, trace_of):
     trace = trace_of(gzip.compress(text) + b"and now for something else")
-    assert (len(trace), kinds(trace)) == (5000, {"trailing": 1})
+    assert (len(trace), notices(trace)) == (5000, {"trailing": 1})
     assert trace.notices[0].level == "lost"
 
 
@@ -148,7 +144,7 @@ def test_a_trace_behind_one_that_is_compressed_in_another_way_is_not_left_out_in
 def test_padding_between_two_members_is_passed_over(library, text, trace_of):
     for way in (gzip.compress, framed):
         trace = trace_of(way(text[:9000]) + b"\0" * 600_000 + way(text[9000:]) + b"\0" * 600_000)
-        assert (len(trace), kinds(trace)) == (5000, {})
+        assert (len(trace), notices(trace)) == (5000, {})
 
 
 def test_damage_in_the_middle(library, text, trace_of):
@@ -205,7 +201,7 @@ def test_a_cut_zstd_file_opens_up_to_its_end(share, long_text, trace_of):
     found = library_of_zstd.ZstdDecompressor().decompress(data[: int(len(data) * share)])
     assert found.count(b'"dur"') - 1 <= len(trace) <= found.count(b'"ph"')
     assert len(trace) > 1000
-    assert set(kinds(trace)) == {"truncated"}
+    assert set(notices(trace)) == {"truncated"}
     assert "cut off" in trace.notices[0].text
     assert trace.args(len(trace) - 1)["External id"] == len(trace) - 1
 
@@ -216,7 +212,7 @@ def test_a_damaged_zstd_file_opens_up_to_the_damage(long_text, trace_of):
     data[middle : middle + 40] = b"\xff" * 40
     sound = library_of_zstd.ZstdDecompressor().decompress(bytes(data[: middle - 1]))
     trace = trace_of(bytes(data))
-    assert "bad_zstd" in kinds(trace)
+    assert "bad_zstd" in notices(trace)
     assert len(trace) >= sound.count(b'"dur"') - 1 > 5000
     assert trace.external_id[:5000].tolist() == list(range(5000))
     for i in (len(trace) - 1, 0, 4000):
@@ -227,13 +223,13 @@ def test_a_wrong_checksum_of_zstd_costs_no_event(long_text, trace_of):
     data = bytearray(framed(long_text))
     data[-1] ^= 1
     trace = trace_of(bytes(data))
-    assert (len(trace), kinds(trace)) == (20_000, {"bad_zstd": 1})
+    assert (len(trace), notices(trace)) == (20_000, {"bad_zstd": 1})
     assert trace.args(19_999)["External id"] == 19_999
 
 
 def test_garbage_behind_the_last_frame(long_text, trace_of):
     trace = trace_of(framed(long_text) + b"and now for something else")
-    assert (len(trace), kinds(trace)) == (20_000, {"trailing": 1})
+    assert (len(trace), notices(trace)) == (20_000, {"trailing": 1})
 
 
 @pytest.mark.parametrize("codec", [gzip_encoding._MEMBERS, zstd._FRAMES], ids=["gzip", "zstd"])

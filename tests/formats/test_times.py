@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.kineto import named, notices
 
 from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.chunks import Reader
@@ -184,14 +185,6 @@ Make = Callable[..., Event]
 
 
 Load = Callable[..., Trace]
-
-
-def named(trace: Trace) -> dict[str, int]:
-    return {trace.name_of(i): i for i in range(len(trace))}
-
-
-def notices(trace: Trace) -> dict[str, int]:
-    return {notice.kind: notice.count for notice in trace.notices}
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from tests.formats.test_recover import places
 from tests.kineto import cpu, trace_of
 
 from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.top_level import find_close
-from tracetui.trace import Trace
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,6 @@ def test_the_end_of_the_events_is_found_behind_brackets_that_do_not_fit():
 
 
 Event = dict[str, Any]
-
-
-def places(trace: Trace) -> dict[str, tuple[int, int]]:
-    """Kind of notice to (count, offset of the first)."""
-    return {notice.kind: (notice.count, notice.offset) for notice in trace.notices}
 
 
 def test_fields_of_odd_types(trace_of, event):

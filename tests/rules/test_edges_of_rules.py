@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from tests.analysis.test_step_sources import found as steps_of
-from tests.analysis.test_step_sources import launched, note, spans
-from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
+from tests.analysis.test_step_sources import launched, spans
+from tests.kineto import Event, cpu, kernel, launch, memcpy, note, run, step, trace_of
 from tests.rules.test_rules import A10, UNALIGNED, collectives, ddp, found, products
 
 from tracetui.analysis.calls.chain import launch_chain
@@ -372,16 +372,10 @@ def test_calls_that_wait_without_a_device_cost_it_nothing(tmp_path):
     assert (finding.numbers["wait_ns"], finding.numbers["idle_ns"]) == (5_000_000, 0)
 
 
-def note_of(name: str, start: float, duration: float) -> Event:
-    return cpu(name, start, duration, "user_annotation")
-
-
 @pytest.mark.parametrize(("alone", "severity"), [(30, "medium"), (31, "high"), (9, "")])
 def test_communication_of_a_cpu(tmp_path, alone, severity):
     """While no thread is in an op, of 100 us."""
-    trace = trace_of(
-        tmp_path, cpu("aten::mm", 0, 100 - alone), note_of("gloo:all_reduce", 100 - alone, alone)
-    )
+    trace = trace_of(tmp_path, cpu("aten::mm", 0, 100 - alone), note("gloo:all_reduce", 100 - alone, alone))
     finding = found(trace, "communication")
     assert (finding.severity if finding is not None else "") == severity
 

@@ -1,26 +1,9 @@
 """Moving, folding, hiding and pinning lanes."""
 
 import json
-from pathlib import Path
-
-import pytest
-from tests.kineto import Event, cpu
 
 from tracetui.session.arranging import load_lanes
-from tracetui.session.session import Session
 from tracetui.session.state import state_file
-
-
-@pytest.fixture
-def session(tmp_path: Path) -> Session:
-    """Three threads; the first has two rows."""
-    events: list[Event] = [cpu("a", 0, 100), cpu("b", 10, 20)]
-    events += [cpu("c", 0, 50) | {"tid": 10}, cpu("d", 0, 60) | {"tid": 11}]
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    session = Session.open(path)
-    session.lanes.resize(100, 30)
-    return session
 
 
 def test_a_lane_at_the_end_does_not_move_on(session):

@@ -1,6 +1,5 @@
 """A session without a terminal: one recording, and two on one clock."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kineto import Event, cpu
 
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.session.recording import Recording
@@ -216,18 +214,6 @@ def test_a_recording_of_a_changed_file_is_not_current(tmp_path, when):
     assert not recording.is_current()
     path.unlink()
     assert not recording.is_current()
-
-
-@pytest.fixture
-def session(tmp_path: Path) -> Session:
-    """Three threads; the first has two rows."""
-    events: list[Event] = [cpu("a", 0, 100), cpu("b", 10, 20)]
-    events += [cpu("c", 0, 50) | {"tid": 10}, cpu("d", 0, 60) | {"tid": 11}]
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    session = Session.open(path)
-    session.lanes.resize(100, 30)
-    return session
 
 
 def test_there_is_no_way_back_from_the_first_view(session):

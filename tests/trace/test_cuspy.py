@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.formats.alike import WAYS, made
-from tests.kineto import Event, cpu, kernel, launch, trace_of
+from tests.kineto import Event, cpu, kernel, launch, notices, trace_of
+from tests.kineto import named as places_by_name
 from tests.recorded import ROOT, load
 
 from tracetui.analysis.calls.averages import averages
@@ -49,16 +50,8 @@ def kernels(device: int) -> list[Event]:
     return [label | {"args": {"labels": f"GPU {device}"}}, kernel(5, 2, device, pid=device)]
 
 
-def at(trace: Trace) -> dict[str, int]:
-    return {trace.name_of(i): i for i in range(len(trace))}
-
-
 def lanes(trace: Trace) -> list[str]:
     return [lane.name for lane in trace.lanes if lane.kind == "thread"]
-
-
-def notices(trace: Trace) -> dict[str, int]:
-    return {notice.kind: notice.count for notice in trace.notices}
 
 
 def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path):
@@ -75,7 +68,7 @@ def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path):
     )
     assert lanes(trace) == ["thread 9 (python3)", "thread 12 (pt_autograd_0)"]
     assert not trace.notices
-    where = at(trace)
+    where = places_by_name(trace)
     for n in range(5):
         (call,) = (i for i in range(len(trace)) if trace.correlation[i] == 1200 + n and trace.kind[i] == 4)
         work = where[f"k{1200 + n}"]
@@ -275,7 +268,7 @@ def test_waits_without_a_stream_have_a_lane_of_their_own(tmp_path):
     trace = trace_of(tmp_path, *events)
     device = [lane.name for lane in trace.lanes if lane.device == 0]
     assert device == ["stream 1", "stream 2", "sync, no stream"]
-    (waits,) = waits_of(trace, np.array([at(trace)["k3"]]))
+    (waits,) = waits_of(trace, np.array([places_by_name(trace)["k3"]]))
     assert not len(waits)  # -1 is not stream 1
     perfetto = trace_of(tmp_path, kernel(5, 9, 1), wait(2147483647, 7, 2))
     assert [lane.name for lane in perfetto.lanes] == ["stream 7", "sync, no stream"]
@@ -285,7 +278,7 @@ def test_the_mark_of_an_event_in_a_graph_is_no_work(tmp_path):
     replay = launch(0, 1, name="cudaGraphLaunch")
     mark = kernel(11, 0.001, 1, name="EventRecord", cat="graph_event_node")
     trace = trace_of(tmp_path, replay, kernel(5, 2, 1, name="a"), mark, kernel(20, 2, 1, name="b"))
-    where = at(trace)
+    where = places_by_name(trace)
     assert trace.lanes[int(trace.lane[where["EventRecord"]])].name == "stream 7"
     assert work_of_devices(trace)[0].tolist() == [where["a"], where["b"]]
     assert device_events(trace, where["cudaGraphLaunch"]) == [where["a"], where["b"]]
@@ -320,7 +313,7 @@ def test_dependencies_in_a_graph_are_flows_between_its_nodes(tmp_path):
         for i, j, kind in zip(trace.flow_from, trace.flow_to, trace.flow_category, strict=True)
     ]
     assert found == [("a", "b", GRAPH_DEPENDENCY), ("b", "c", GRAPH_DEPENDENCY)]
-    where = at(trace)
+    where = places_by_name(trace)
     assert device_events(trace, where["cudaGraphLaunch"]) == [where["a"], where["b"], where["c"]]
     one, *others = (made(tmp_path / "t.json", how) for how in WAYS)
     assert all(other == one for other in others)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.kineto import named, notices, rows_of
 
 from tracetui.trace import Kind, Trace
 
@@ -234,14 +235,6 @@ def test_async_pairs(trace_of, event):
     assert trace.event(1)["id"] == "0x2"
 
 
-def test_old_tools_have_thread_time_only(trace_of, event):
-    one = event(ts=1, tdur=4)
-    del one["dur"]
-    two = event(ts=7)
-    del two["dur"]
-    assert trace_of([one, two]).duration.tolist() == [4000, 0]
-
-
 def test_devices_that_only_their_names_tell(trace_of, event):
     """As JAX, TensorFlow, rocprof and torch_npu write them: no categories, and pids of their own."""
     names = {
@@ -319,25 +312,6 @@ Make = Callable[..., Event]
 Load = Callable[..., Trace]
 
 
-def named(trace: Trace) -> dict[str, int]:
-    return {trace.name_of(i): i for i in range(len(trace))}
-
-
-def rows(trace: Trace) -> dict[str, tuple[int, str]]:
-    """Name to (depth, name of the parent)."""
-    return {
-        trace.name_of(i): (
-            int(trace.depth[i]),
-            trace.name_of(int(trace.parent[i])) if trace.parent[i] >= 0 else "",
-        )
-        for i in range(len(trace))
-    }
-
-
-def notices(trace: Trace) -> dict[str, int]:
-    return {notice.kind: notice.count for notice in trace.notices}
-
-
 def test_pairs_on_two_threads(trace_of):
     def mark(ph: str, ts: float, name: str = "", tid: int = 1) -> Event:
         return {"ph": ph, "ts": ts, "name": name, "cat": "x", "pid": 1, "tid": tid}
@@ -367,7 +341,7 @@ def test_pairs_on_two_threads(trace_of):
         "open too": (30_000, 0),
     }
     assert notices(trace) == {"unclosed": 2, "unopened": 1}
-    assert rows(trace)["inner"] == (1, "outer")
+    assert rows_of(trace)["inner"] == (1, "outer")
     assert dict(trace.phases) == {"B": 6, "E": 5}
 
 

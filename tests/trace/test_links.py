@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import kineto
+from tests.kineto import named
 
 from tracetui.trace import Trace
 from tracetui.trace.links import borrow_ids
@@ -191,10 +192,6 @@ Make = Callable[..., Event]
 
 
 Load = Callable[..., Trace]
-
-
-def named(trace: Trace) -> dict[str, int]:
-    return {trace.name_of(i): i for i in range(len(trace))}
 
 
 def test_a_correlation_in_old_spelling(trace_of, event):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.kineto import named, rows_of
 
 from tracetui.trace import Trace, nesting
 from tracetui.trace.nesting import _LANES, nest, sort_slices
@@ -161,21 +162,6 @@ Make = Callable[..., Event]
 Load = Callable[..., Trace]
 
 
-def named(trace: Trace) -> dict[str, int]:
-    return {trace.name_of(i): i for i in range(len(trace))}
-
-
-def rows(trace: Trace) -> dict[str, tuple[int, str]]:
-    """Name to (depth, name of the parent)."""
-    return {
-        trace.name_of(i): (
-            int(trace.depth[i]),
-            trace.name_of(int(trace.parent[i])) if trace.parent[i] >= 0 else "",
-        )
-        for i in range(len(trace))
-    }
-
-
 def test_rows_and_parents(trace_of, event):
     trace = trace_of(
         [
@@ -190,7 +176,7 @@ def test_rows_and_parents(trace_of, event):
             event(name="below that", ts=52, dur=0, tid=2),
         ]
     )
-    assert rows(trace) == {
+    assert rows_of(trace) == {
         "first": (0, ""),
         "touching": (0, ""),
         "same start, shorter": (1, "touching"),
@@ -216,7 +202,7 @@ def test_slices_that_cross_go_below(trace_of, event):
             event(name="in after", ts=41, dur=1),
         ]
     )
-    assert rows(trace) == {
+    assert rows_of(trace) == {
         "a": (0, ""),
         "in a": (1, "a"),
         "crosses a": (2, ""),

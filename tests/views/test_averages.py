@@ -1,18 +1,16 @@
 """The rows of the averages: their bars, their memory, and what a column may be without."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from tests.kineto import Event, cpu, kernel, run, trace_of
+from tests.kineto import cpu, kernel, memory, run, trace_of
+from tests.views.test_efficiency import printed
 
 from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.part import Part
-from tracetui.cli.main import main
 from tracetui.views.averages import BAR, average_columns
 from tracetui.views.lines import bar
 from tracetui.views.model import LEAST_SENTENCE, Column, fit
@@ -39,26 +37,13 @@ def test_one_sentence_among_flexible_columns_needs_little_room():
     assert [column.key for column, _ in fit(shown, least - 1)] == ["name", "text"]
 
 
-def printed(tmp_path: Path, *arguments: str) -> str:
-    """A command on the trace that `trace_of` wrote there."""
-    report, *options = arguments
-    result = CliRunner().invoke(main, [report, str(tmp_path / "t.json"), *options])
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def memory_of_device(at: float, size: int, name: str = "[memory]") -> Event:
-    args = {"Bytes": size, "Device Type": 1, "Device Id": 0}
-    return {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": at, "args": args}
-
-
 def test_memory_is_on_the_rows_that_it_belongs_to(tmp_path):
     trace_of(
         tmp_path,
         cpu("aten::mm", 10, 10),
         cpu("aten::empty", 12, 5),
-        *(memory_of_device(at, size) for at, size in ((1, 64), (10, 512), (13, 1024), (20, 256), (21, -32))),
-        memory_of_device(30, 1, "[OutOfMemory]"),
+        *(memory(at, size) for at, size in ((1, 64), (10, 512), (13, 1024), (20, 256), (21, -32))),
+        memory(30, 1, "[OutOfMemory]"),
     )
     rows = {row["name"]: row for row in json.loads(printed(tmp_path, "table", "--json"))}
     assert {name: row["device_memory_bytes"] for name, row in rows.items()} == {

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kineto import Event, cpu, kernel, launch, trace_of
+from tests.kineto import Event, cpu, kernel, launch, memory, trace_of
 
 from tracetui.trace import Trace
 from tracetui.trace.memory import memory_records
@@ -13,15 +13,10 @@ from tracetui.views.event import event_facts, trace_facts
 from tracetui.views.explain import explain
 
 
-def memory_of_device(at: float, size: int, name: str = "[memory]") -> Event:
-    args = {"Bytes": size, "Device Type": 1, "Device Id": 0}
-    return {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": at, "args": args}
-
-
 def test_memory_in_the_details(tmp_path):
     def record(at: float, size: int, kind: int, total: int) -> Event:
         args = {"Bytes": size, "Device Type": kind, "Device Id": 0 if kind else -1, "Total Allocated": total}
-        return memory_of_device(at, 0) | {"args": args}
+        return memory(at, 0) | {"args": args}
 
     events = [record(1, 1024, 0, 1024), record(2, 2048, 1, 2048), record(15, -512, 1, 1536)]
     trace = trace_of(tmp_path, cpu("aten::mm", 10, 10), cpu("early", 0, 0.5), *events, record(30, 0, 0, 0))
