@@ -12,15 +12,8 @@ Event = dict[str, Any]
 def cpu(name: str, start: float, duration: float, cat: str = "cpu_op", **args: Any) -> Event:
     """An event of a CPU thread."""
     return {
-        "ph": "X",
-        "cat": cat,
-        "name": name,
-        "pid": 9,
-        "tid": 9,
-        "ts": start,
-        "dur": duration,
-        "args": args,
-    }
+        "ph": "X", "cat": cat, "name": name, "pid": 9, "tid": 9, "ts": start, "dur": duration, "args": args
+    }  # fmt: skip
 
 
 def launch(start: float, correlation: int, duration: float = 4, name: str = "cudaLaunchKernel") -> Event:
@@ -77,11 +70,9 @@ def rows_of(trace: Trace) -> dict[str, tuple[int, str]]:
     """Name to (depth, name of the parent)."""
     return {
         trace.name_of(i): (
-            int(trace.depth[i]),
-            trace.name_of(int(trace.parent[i])) if trace.parent[i] >= 0 else "",
-        )
-        for i in range(len(trace))
-    }
+            int(trace.depth[i]), trace.name_of(int(trace.parent[i])) if trace.parent[i] >= 0 else ""
+        ) for i in range(len(trace))
+    }  # fmt: skip
 
 
 def notices(trace: Trace) -> dict[str, int]:

@@ -55,18 +55,9 @@ ALL = ("formats", "trace", "analysis", "rules", "compare", "timeline", "views", 
 FOLDERS = tuple(folder for folder in ALL if (ROOT / "tests" / folder).is_dir())
 """Folders of the package with tests of their own."""
 TESTS = (
-    "truth",
-    "golden",
-    "rules",
-    "cli",
-    "views",
-    "session",
-    "compare",
-    "analysis",
-    "timeline",
-    "formats",
-    "trace",
-)
+    "truth", "golden", "rules", "cli", "views", "session", "compare", "analysis", "timeline", "formats",
+    "trace"
+)  # fmt: skip
 SLOW = ("test_fuzz.py", "test_gzip.py")
 """Test files that take longer than what they would find is worth."""
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
@@ -77,31 +68,13 @@ CUT_SHORT = 75
 """The exit status where the budget ended before the tests did."""
 
 COMPARISONS = {
-    ast.Lt: ("<=", ">"),
-    ast.LtE: ("<", ">"),
-    ast.Gt: (">=", "<"),
-    ast.GtE: (">", "<"),
-    ast.Eq: ("!=",),
-    ast.NotEq: ("==",),
-    ast.In: ("not in",),
-    ast.NotIn: ("in",),
-    ast.Is: ("is not",),
-    ast.IsNot: ("is",),
-}
+    ast.Lt: ("<=", ">"), ast.LtE: ("<", ">"), ast.Gt: (">=", "<"), ast.GtE: (">", "<"), ast.Eq: ("!=",),
+    ast.NotEq: ("==",), ast.In: ("not in",), ast.NotIn: ("in",), ast.Is: ("is not",), ast.IsNot: ("is",)
+}  # fmt: skip
 OPERATORS = {
-    ast.Add: "-",
-    ast.Sub: "+",
-    ast.Mult: "+",
-    ast.Div: "*",
-    ast.FloorDiv: "*",
-    ast.Mod: "*",
-    ast.Pow: "*",
-    ast.LShift: ">>",
-    ast.RShift: "<<",
-    ast.BitAnd: "|",
-    ast.BitOr: "&",
-    ast.BitXor: "&",
-}
+    ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*", ast.Pow: "*",
+    ast.LShift: ">>", ast.RShift: "<<", ast.BitAnd: "|", ast.BitOr: "&", ast.BitXor: "&"
+}  # fmt: skip
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
 SIDES = {"left": '"right"', "right": '"left"'}
 

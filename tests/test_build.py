@@ -101,15 +101,13 @@ def test_a_source_that_cannot_be_written_to_is_said(build, tree, monkeypatch):
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("#!/bin/sh\nexec sleep 100", "took more than 0.5 s"),
-        ("#!/bin/sh\ncat; exit 1", "no reason given"),
+        ("#!/bin/sh\nexec sleep 100", "took more than 0.5 s"), ("#!/bin/sh\ncat; exit 1", "no reason given"),
         ("#!/bin/sh\nexit 0", "no reason given"),
         ("#!/bin/sh\nwhile [ $1 != -o ]; do shift; done; : > $2", "no reason given"),
-        ("\x7fELF", "Exec format error"),
-        ("#!/nowhere", "No such file or directory"),
+        ("\x7fELF", "Exec format error"), ("#!/nowhere", "No such file or directory")
     ],
-    ids=["hangs", "waits for input", "makes nothing", "makes an empty file", "cannot be run", "has no shell"],
-)
+    ids=["hangs", "waits for input", "makes nothing", "makes an empty file", "cannot be run", "has no shell"]
+)  # fmt: skip
 def test_what_is_wrong_with_a_compiler(script, why, build, tree, monkeypatch):
     compiler = tree / "broken"
     compiler.write_text(script)

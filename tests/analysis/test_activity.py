@@ -42,14 +42,11 @@ def test_small_ops_are_counted_and_the_one_with_most_time_is_named(tmp_path):
     assert told(trace) == ("dispatch", 5, "5 ops, most in aten::add")
 
 
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        ((cpu("aten::add", 120, 200),), ("dispatch", 0, "aten::add")),
-        ((cpu("aten::add", 120, 20),), ("host", 0, "outside ops")),
-        ((cpu("train_step", 90, 250, "user_annotation"), *MANY), ("dispatch", 0, "train_step")),
-    ],
-)
+@pytest.mark.parametrize(("events", "expected"), [
+    ((cpu("aten::add", 120, 200),), ("dispatch", 0, "aten::add")),
+    ((cpu("aten::add", 120, 20),), ("host", 0, "outside ops")),
+    ((cpu("train_step", 90, 250, "user_annotation"), *MANY), ("dispatch", 0, "train_step"))
+])  # fmt: skip
 def test_one_thing_is_named_as_it_is(tmp_path, events, expected):
     assert told(trace_of(tmp_path, *BEFORE, *events, *AFTER)) == expected
 
@@ -65,17 +62,14 @@ STEP = cpu("ProfilerStep#3", 90, 250, "user_annotation")
 FREE = tuple(cpu("cudaFree", at, 25, "cuda_runtime") for at in (110, 150, 190, 230))
 
 
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        (
-            (STEP, *FREE, cpu("cudaMalloc", 260, 20, "cuda_runtime")),
-            ("allocation", 5, "5 calls, most in cudaFree"),
-        ),
-        ((STEP, *MANY), ("dispatch", 5, "5 ops, most in aten::add")),
-        ((STEP, cpu("aten::add", 120, 20)), ("host", 0, "outside ops")),
-    ],
-)
+@pytest.mark.parametrize(("events", "expected"), [
+    (
+        (STEP, *FREE, cpu("cudaMalloc", 260, 20, "cuda_runtime")),
+        ("allocation", 5, "5 calls, most in cudaFree")
+    ),
+    ((STEP, *MANY), ("dispatch", 5, "5 ops, most in aten::add")),
+    ((STEP, cpu("aten::add", 120, 20)), ("host", 0, "outside ops"))
+])  # fmt: skip
 def test_a_step_is_not_what_the_cpu_was_in(tmp_path, events, expected):
     trace = trace_of(tmp_path, *BEFORE, *events, *AFTER)
     assert told(trace) == expected

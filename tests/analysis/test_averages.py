@@ -79,19 +79,13 @@ def test_recorded_tables_are_there():
 
 def test_chain_of_one_name_is_one_call(tmp_path):
     """The outermost keeps its duration, the innermost gives its children and its device time."""
-    path = write_trace(
-        tmp_path / "t.json",
-        [
-            slice_("f", 0, 100, External_id=1),
-            slice_("f", 10, 80, External_id=2),
-            slice_("f", 20, 60, External_id=3),
-            slice_("g", 30, 20, External_id=4),
-            slice_("h", 50, 20, External_id=5),
-            slice_("k", 200, 7, "kernel", 7, External_id=3, correlation=11),
-            slice_("k", 210, 5, "kernel", 7, External_id=1, correlation=12),
-            slice_("k", 220, 3, "kernel", 7, External_id=4, correlation=13),
-        ],
-    )
+    path = write_trace(tmp_path / "t.json", [
+        slice_("f", 0, 100, External_id=1), slice_("f", 10, 80, External_id=2),
+        slice_("f", 20, 60, External_id=3), slice_("g", 30, 20, External_id=4),
+        slice_("h", 50, 20, External_id=5), slice_("k", 200, 7, "kernel", 7, External_id=3, correlation=11),
+        slice_("k", 210, 5, "kernel", 7, External_id=1, correlation=12),
+        slice_("k", 220, 3, "kernel", 7, External_id=4, correlation=13)
+    ])  # fmt: skip
     rows = rows_by_key(averages(load(path)))
     f = rows["f", False, False]
     assert (f.calls, f.cpu_total, f.self_cpu) == (1, 100_000, 60_000)
@@ -114,12 +108,8 @@ def test_a_row_leads_to_the_longest_of_those_that_start_first(tmp_path):
 
 def test_overlap_without_nesting_makes_no_child(tmp_path):
     events = [
-        slice_("a", 0, 10),
-        slice_("b", 5, 10),
-        slice_("c", 6, 2),
-        slice_("d", 15, 0),
-        slice_("e", 0, 0),
-    ]
+        slice_("a", 0, 10), slice_("b", 5, 10), slice_("c", 6, 2), slice_("d", 15, 0), slice_("e", 0, 0)
+    ]  # fmt: skip
     rows = rows_by_key(averages(load(write_trace(tmp_path / "t.json", events))))
     assert rows["a", False, False].self_cpu == 10_000
     assert rows["b", False, False].self_cpu == 8_000  # c lies in both: the later one has it
@@ -374,11 +364,9 @@ def numbers(trace: Trace, **more: Any) -> dict[str, tuple[int, int, int, int, in
 
 def test_averages_of_memory_alone(tmp_path):
     trace = trace_of(
-        tmp_path,
-        memory_of_device(5, 10),
-        memory_of_device(6, -10),
-        memory_of_device(7, 1, name="[OutOfMemory]"),
-    )
+        tmp_path, memory_of_device(5, 10), memory_of_device(6, -10),
+        memory_of_device(7, 1, name="[OutOfMemory]")
+    )  # fmt: skip
     assert numbers(trace) == {"[memory]": (2, 0, 0, 0, 0), "[OutOfMemory]": (1, 0, 0, 0, 0)}
 
 
@@ -395,11 +383,9 @@ def test_ids_of_ops_may_be_far_apart(tmp_path, far):
 
 def test_memory_of_a_scope(tmp_path):
     trace = trace_of(
-        tmp_path,
-        cpu("aten::mm", 0, 1),
-        *(memory_of_device(at, 8) for at in (10, 20, 30)),
-        memory_of_device(0.5, 8),
-    )
+        tmp_path, cpu("aten::mm", 0, 1), *(memory_of_device(at, 8) for at in (10, 20, 30)),
+        memory_of_device(0.5, 8)
+    )  # fmt: skip
     assert numbers(trace)["[memory]"][0] == 3  # one lies in the op
     assert numbers(trace, scope=range_scope(20_000, 30_000))["[memory]"][0] == 1
     assert "[memory]" not in numbers(trace, scope=range_scope(30_001, 90_000))
@@ -407,14 +393,10 @@ def test_memory_of_a_scope(tmp_path):
 
 def test_what_averages_leave_out(tmp_path):
     trace = trace_of(
-        tmp_path,
-        cpu("train.py(1): main", 0, 100, "python_function"),
-        cpu("aten::mm", 10, 50),
-        cpu("aten::is_leaf", 12, 5),
-        kernel(20, 5, 1, name="event", cat="cuda_event"),
-        kernel(20, 5, 2, name="k"),
-        cpu("aten::mm", 200, -4),
-    )
+        tmp_path, cpu("train.py(1): main", 0, 100, "python_function"), cpu("aten::mm", 10, 50),
+        cpu("aten::is_leaf", 12, 5), kernel(20, 5, 1, name="event", cat="cuda_event"),
+        kernel(20, 5, 2, name="k"), cpu("aten::mm", 200, -4)
+    )  # fmt: skip
     assert numbers(trace) == {"aten::mm": (1, 50_000, 50_000, 0, 0), "k": (1, 0, 0, 5_000, 5_000)}
     assert averages(trace).left_out == 1
     assert numbers(trace, python_functions=True)["train.py(1): main"] == (1, 100_000, 50_000, 0, 0)
@@ -424,11 +406,9 @@ def test_what_averages_leave_out(tmp_path):
 
 def test_a_collective_stands_outside_of_the_tree(tmp_path):
     trace = trace_of(
-        tmp_path,
-        cpu("step", 0, 100, "user_annotation"),
-        cpu("nccl:all_reduce", 10, 50, "user_annotation"),
-        cpu("aten::add", 20, 10),
-    )
+        tmp_path, cpu("step", 0, 100, "user_annotation"), cpu("nccl:all_reduce", 10, 50, "user_annotation"),
+        cpu("aten::add", 20, 10)
+    )  # fmt: skip
     assert numbers(trace) == {
         "step": (1, 100_000, 90_000, 0, 0),
         "nccl:all_reduce": (1, 50_000, 0, 0, 0),
@@ -465,18 +445,10 @@ def test_the_orders_of_the_rows(tmp_path):
         made.sorted_by("no such column")
 
 
-@pytest.mark.parametrize(
-    ("dims", "text"),
-    [
-        ([[2, 3], []], "[[2, 3], []]"),
-        ([[[2], [3]], [4]], "[[], [4]]"),
-        ([[[2, 3], 4]], "[[]]"),
-        ("no", "[]"),
-        (None, "[]"),
-        ([], "[]"),
-        ([5], "[5]"),
-    ],
-)
+@pytest.mark.parametrize(("dims", "text"), [
+    ([[2, 3], []], "[[2, 3], []]"), ([[[2], [3]], [4]], "[[], [4]]"), ([[[2, 3], 4]], "[[]]"), ("no", "[]"),
+    (None, "[]"), ([], "[]"), ([5], "[5]")
+])  # fmt: skip
 def test_shapes_as_pytorch_writes_them(dims, text):
     assert shape_text(dims) == text
 

@@ -36,19 +36,16 @@ def pieces(tmp_path: Path, *events: Event) -> dict[str, float]:
     return {name: time / 1000 for name, time in zip(CAUSES, found.pieces[0].tolist(), strict=True) if time}
 
 
-@pytest.mark.parametrize(
-    ("begin", "start", "expected"),
-    [
-        (98, 108, {"launch": 7, "back to back": 1}),  # its end at 102, and 5 us on its way
-        (91, 115, {"queued": 15}),
-        (91, 105, {"back to back": 5}),
-        (91, 105.001, {"queued": 5.001}),
-        (100, 109, {"launch": 9}),
-        (110, 119, {"host": 10, "launch": 9}),  # 5 us are what is usual here
-        (110, 134, {"host": 10, "launch": 24}),
-        (110, 134.001, {"host": 10, "launch": 24, "back to back": 0.001}),  # no more than 20 us are
-    ],
-)
+@pytest.mark.parametrize(("begin", "start", "expected"), [
+    (98, 108, {"launch": 7, "back to back": 1}),  # its end at 102, and 5 us on its way
+    (91, 115, {"queued": 15}),
+    (91, 105, {"back to back": 5}),
+    (91, 105.001, {"queued": 5.001}),
+    (100, 109, {"launch": 9}),
+    (110, 119, {"host": 10, "launch": 9}),  # 5 us are what is usual here
+    (110, 134, {"host": 10, "launch": 24}),
+    (110, 134.001, {"host": 10, "launch": 24, "back to back": 0.001}),  # no more than 20 us are
+])  # fmt: skip
 def test_a_launch_on_its_way(tmp_path, begin, start, expected):
     assert pieces(tmp_path, launch(begin, 2), kernel(start, 10, 2)) == expected
 
@@ -63,16 +60,11 @@ def idle_launch(at: float, correlation: int, delay: float) -> list[Event]:
     return [launch(at, correlation, 4), kernel(at + 4 + delay, 5, correlation)]
 
 
-@pytest.mark.parametrize(
-    ("name", "category", "cause"),
-    [
-        ("cudaDeviceSynchronize", "cuda_runtime", "sync"),
-        ("cudaMalloc", "cuda_runtime", "allocation"),
-        ("Activity Buffer Request", "overhead", "profiler"),
-        ("Lazy Function Loading", "overhead", "initialisation"),
-        ("aten::add", "cpu_op", "dispatch"),
-    ],
-)
+@pytest.mark.parametrize(("name", "category", "cause"), [
+    ("cudaDeviceSynchronize", "cuda_runtime", "sync"), ("cudaMalloc", "cuda_runtime", "allocation"),
+    ("Activity Buffer Request", "overhead", "profiler"),
+    ("Lazy Function Loading", "overhead", "initialisation"), ("aten::add", "cpu_op", "dispatch")
+])  # fmt: skip
 def test_a_piece_is_as_long_as_what_fills_it(tmp_path, name, category, cause):
     after = (launch(190, 2), kernel(199, 10, 2))
     assert pieces(tmp_path, cpu(name, 120, 30, category), *after) == {"host": 60, cause: 30, "launch": 9}
@@ -126,12 +118,8 @@ def test_the_lead_in(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 60), launch(80, 1), kernel(100, 10, 1), kernel(120, 5, 2))
     (gaps,) = find_gaps(trace)
     assert (gaps.lead_in, gaps.first, gaps.last, gaps.busy, gaps.idle) == (
-        100_000,
-        100_000,
-        125_000,
-        15_000,
-        10_000,
-    )
+        100_000, 100_000, 125_000, 15_000, 10_000
+    )  # fmt: skip
     found = lead_in_causes(trace, [gaps]).get(gaps.device)
     assert CAUSES[int(found.cause[0])] == "dispatch"  # 60 of the 80 us until the launch
     assert trace.name_of(int(found.event[0])) == "k1"
@@ -168,19 +156,16 @@ def elsewhere(number: int, start: float, end: float, device: int = 1) -> Event:
     }
 
 
-@pytest.mark.parametrize(
-    ("spans", "end", "name"),
-    [
-        ([(50, 250)], 270, "k50"),  # the device 1 was done 20 us before, no longer
-        ([(50, 250)], 270.001, ""),
-        ([(50, 150), (160, 250), (260, 400)], 262, "k51"),  # the last that was over
-        ([(50, 262), (270, 400)], 262, "k50"),
-        ([(50, 262.001)], 262, ""),
-        ([(50, 100)], 118, ""),  # over when the gap began
-        ([(50, 100.001)], 118, "k50"),
-        ([(300, 400)], 262, ""),
-    ],
-)
+@pytest.mark.parametrize(("spans", "end", "name"), [
+    ([(50, 250)], 270, "k50"),  # the device 1 was done 20 us before, no longer
+    ([(50, 250)], 270.001, ""),
+    ([(50, 150), (160, 250), (260, 400)], 262, "k51"),  # the last that was over
+    ([(50, 262), (270, 400)], 262, "k50"),
+    ([(50, 262.001)], 262, ""),
+    ([(50, 100)], 118, ""),  # over when the gap began
+    ([(50, 100.001)], 118, "k50"),
+    ([(300, 400)], 262, ""),
+])  # fmt: skip
 def test_work_of_another_device(tmp_path, spans, end, name):
     others = [elsewhere(50 + i, *span) for i, span in enumerate(spans)]
     trace = trace_of(tmp_path, *BEFORE, *others, launch(20, 2), kernel(end, 10, 2), *USUAL)
@@ -217,17 +202,14 @@ def piece(trace: Trace, i: int) -> dict[str, float]:
     return {cause: ns / 1000 for cause, ns in zip(CAUSES, row.tolist(), strict=True) if ns}
 
 
-@pytest.mark.parametrize(
-    ("copied", "call", "expected"),
-    [
-        (130, 20, {"sync": 10, "host": 50, "launch": 9}),  # from 130 to 140 the call waited
-        (130, 19.999, {"host": 60, "launch": 9}),
-        (140, 20, {"sync": 5, "host": 45, "launch": 9}),  # before the gap only until the copy began
-        (140.7, 20, {"sync": 5, "host": 44.3, "launch": 9}),  # the last piece of it was on its way
-        (140.85, 20, {"host": 49.15, "launch": 9}),  # it was over before its copy
-        (130, 40, {"sync": 30, "host": 30, "launch": 9}),
-    ],
-)
+@pytest.mark.parametrize(("copied", "call", "expected"), [
+    (130, 20, {"sync": 10, "host": 50, "launch": 9}),  # from 130 to 140 the call waited
+    (130, 19.999, {"host": 60, "launch": 9}),
+    (140, 20, {"sync": 5, "host": 45, "launch": 9}),  # before the gap only until the copy began
+    (140.7, 20, {"sync": 5, "host": 44.3, "launch": 9}),  # the last piece of it was on its way
+    (140.85, 20, {"host": 49.15, "launch": 9}),  # it was over before its copy
+    (130, 40, {"sync": 30, "host": 30, "launch": 9}),
+])  # fmt: skip
 def test_a_copy_that_blocks(tmp_path, copied, call, expected):
     copy = [launch(120, 2, call, "cudaMemcpyAsync"), memcpy(125, copied - 125, 2)]
     trace = trace_of(tmp_path, *BEFORE, *copy, launch(190, 3), kernel(199, 10, 3), *USUAL)

@@ -99,53 +99,31 @@ def test_shown_in_the_table_and_in_json(tmp_path):
     assert lines[1].split() == ["step", "0", "100", "µs", "30%", "10%", "35%", "25%"]
     record: dict[str, Any] = all_steps_json(steps)["steps"][0]["cpu"]
     assert record == {
-        "span_ns": 100_000,
-        "ops_ns": 30_000,
-        "data_loading_ns": 10_000,
-        "exposed_communication_ns": 35_000,
-        "outside_ns": 25_000,
-        "ops_share": 0.3,
-        "communication_ns": 40_000,
-        "threads": 1,
-        "thread_ops_ns": 30_000,
-        "top_op": {"name": "aten::addmm", "calls": 1, "self_ns": 16_000},
-    }
+        "span_ns": 100_000, "ops_ns": 30_000, "data_loading_ns": 10_000, "exposed_communication_ns": 35_000,
+        "outside_ns": 25_000, "ops_share": 0.3, "communication_ns": 40_000, "threads": 1,
+        "thread_ops_ns": 30_000, "top_op": {"name": "aten::addmm", "calls": 1, "self_ns": 16_000}
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "events",
+@pytest.mark.parametrize("events", [
+    [cpu("aten::mm", 0, 30), *run(50, 10, 1)], [cpu("aten::mm", 0, 30), launch(10, 1)],
     [
-        [cpu("aten::mm", 0, 30), *run(50, 10, 1)],
-        [cpu("aten::mm", 0, 30), launch(10, 1)],
-        [
-            cpu("aten::mm", 0, 30),
-            cpu("x", 0, 5, "mtia_ccp_events") | {"pid": 0, "tid": 3},
-            cpu("k", 0, 5, "kernel"),
-        ],
-        [note("no op", 0, 30)],
+        cpu("aten::mm", 0, 30), cpu("x", 0, 5, "mtia_ccp_events") | {"pid": 0, "tid": 3},
+        cpu("k", 0, 5, "kernel")
     ],
-    ids=["a device", "launches without their kernels", "another device", "no ops"],
-)
+    [note("no op", 0, 30)]
+], ids=["a device", "launches without their kernels", "another device", "no ops"])  # fmt: skip
 def test_other_traces_are_not_the_cpus(tmp_path, events):
     assert cpu_work(trace_of(tmp_path, *events)) is None
     assert all_steps_json(summarize_steps(trace_of(tmp_path, *events)))["whole"]["cpu"] is None
 
 
-@pytest.mark.parametrize(
-    ("name", "is_one"),
-    [
-        ("gloo:all_reduce", True),
-        ("mpi:broadcast", True),
-        ("c10d::allreduce_", True),
-        ("_c10d_functional::wait_tensor", True),
-        ("oneccl_bindings_for_pytorch::allreduce", True),
-        ("record_param_comms", True),
-        ("aten::mm", False),
-        ("mpi_like", False),
-        ("DistributedDataParallel.forward", False),
-        ("cclassify", False),
-    ],
-)
+@pytest.mark.parametrize(("name", "is_one"), [
+    ("gloo:all_reduce", True), ("mpi:broadcast", True), ("c10d::allreduce_", True),
+    ("_c10d_functional::wait_tensor", True), ("oneccl_bindings_for_pytorch::allreduce", True),
+    ("record_param_comms", True), ("aten::mm", False), ("mpi_like", False),
+    ("DistributedDataParallel.forward", False), ("cclassify", False)
+])  # fmt: skip
 def test_collectives_by_name(name, is_one):
     assert is_collective(name) is is_one
 
@@ -183,11 +161,9 @@ def test_threads_in_any_window_are_those_that_a_search_of_each_finds(tmp_path):
         borders = sorted(rng.randrange(0, 80_000, 500) for _ in range(rng.choice((2, 2, 2, 4, 6))))
         windows = list(zip(borders[::2], borders[1::2], strict=True))
         busy = {
-            (lane, at)
-            for lane, start, end in spans
-            for low, high in windows
-            for at in range(max(start, low), min(end, high), 500)
-        }
+            (lane, at) for lane, start, end in spans for low,
+            high in windows for at in range(max(start, low), min(end, high), 500)
+        }  # fmt: skip
         time = work.times(*(np.array(side, dtype=np.int64) for side in zip(*windows, strict=True)))
         assert (time.threads, time.thread_ops) == (len({lane for lane, _ in busy}), 500 * len(busy))
 

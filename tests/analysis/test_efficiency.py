@@ -13,11 +13,9 @@ from tracetui.analysis.rates.flops import Work
 BF16 = "c10::BFloat16"
 
 
-H200 = {
-    "deviceProperties": [
-        {"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
-    ]
-}
+H200 = {"deviceProperties": [
+    {"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
+]}  # fmt: skip
 
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
@@ -93,10 +91,8 @@ def test_two_products_in_one_op_have_no_rate_of_their_own(tmp_path):
 
 def test_rows_by_time_and_shapes(tmp_path):
     events = [
-        *product_of(0, 1, (GEMM, 1)),
-        *product_of(500, 2, (GEMM, 5), n=1024),
-        *product_of(1000, 3, (GEMM, 3)),
-    ]
+        *product_of(0, 1, (GEMM, 1)), *product_of(500, 2, (GEMM, 5), n=1024), *product_of(1000, 3, (GEMM, 3))
+    ]  # fmt: skip
     table = efficiency(trace_of(tmp_path, *events, **H200))
     assert [(row.shape, row.duration) for row in table.ops] == [
         ("1024 x 256 x 1024", 5000),
@@ -146,12 +142,9 @@ def test_ops_of_the_cpu_count_once(tmp_path):
     """Only those that call no other one that is counted, with their own durations."""
     shapes = inputs([64, 32], [32, 16])
     events = [
-        cpu("aten::matmul", 0, 100, **shapes),
-        cpu("aten::view", 5, 80),
-        cpu("aten::mm", 10, 50, **shapes),
-        cpu("aten::mm", 200, 30, **shapes),
-        cpu("aten::mm", 300, -30, **shapes),
-    ]
+        cpu("aten::matmul", 0, 100, **shapes), cpu("aten::view", 5, 80), cpu("aten::mm", 10, 50, **shapes),
+        cpu("aten::mm", 200, 30, **shapes), cpu("aten::mm", 300, -30, **shapes)
+    ]  # fmt: skip
     table = efficiency(trace_of(tmp_path, *events))
     (row,) = table.ops
     assert (row.name, row.calls, row.duration, row.flops) == ("aten::mm", 2, 80_000, 2 * 2 * 64 * 32 * 16)

@@ -69,26 +69,20 @@ def told(trace: Trace, skip: int) -> list[Any]:
         facts = event_facts(trace, i, {})
         found.append(
             (
-                trace.name_of(i),
-                (said.title, said.what, said.why, said.facts),
-                [(number(link.slice), link.level, link.role) for link in chain.links],
-                chain.more,
-                (number(following[0]), following[1]),
-                (number(preceding[0]), preceding[1]),
+                trace.name_of(i), (said.title, said.what, said.why, said.facts),
+                [(number(link.slice), link.level, link.role) for link in chain.links], chain.more,
+                (number(following[0]), following[1]), (number(preceding[0]), preceding[1]),
                 (number(partner[0]), partner[1]) if partner else None,
                 [number(j) for j in flow.launches_within(trace, i)],
-                [number(j) for j in flow.device_events(trace, i)],
-                [number(j) for j in flow.path(trace, i)],
+                [number(j) for j in flow.device_events(trace, i)], [number(j) for j in flow.path(trace, i)],
                 [number(j) for j in flow.subtree(trace, i)],
                 (place.number, place.of, number(place.first)) if place else None,
-                flow.launches_work(trace, i),
-                [number(j) for j in launched_by(trace, i)],
+                flow.launches_work(trace, i), [number(j) for j in launched_by(trace, i)],
                 [(number(a), number(b)) for a, b in linked(trace, i)],
                 [(fact.label, fact.value, number(fact.event)) for fact in facts],
-                number(op_around(trace, np.array([i]))[0]),
-                number(covering(trace, lane, start, start + 1)[0]),
+                number(op_around(trace, np.array([i]))[0]), number(covering(trace, lane, start, start + 1)[0])
             )
-        )
+        )  # fmt: skip
     return found
 
 

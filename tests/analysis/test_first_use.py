@@ -207,13 +207,9 @@ def test_after_the_last_launch_the_ops_of_every_thread_count(tmp_path):
     """A step that runs nothing on the GPU: its backward pass is on a thread of its own."""
     backward = cpu("aten::mm_backward", 1200, 600) | {"tid": 10}
     trace = trace_of(
-        tmp_path,
-        step(0, 0, 1000),
-        *run(20, 970, 1),
-        step(1, 1000, 1000),
-        cpu("aten::mm", 1000, 100),
-        backward,
-    )
+        tmp_path, step(0, 0, 1000), *run(20, 970, 1), step(1, 1000, 1000), cpu("aten::mm", 1000, 100),
+        backward
+    )  # fmt: skip
     causes = dict(steps_of(Part(trace)).rows[1].window_causes)
     assert (causes["dispatch"], causes["host"]) == (700_000, 300_000)
 
@@ -297,32 +293,29 @@ def each_50_ms(name: str, *lengths: float) -> list[Event]:
     return [cpu(name, 50_000 * i, length, "cuda_runtime") for i, length in enumerate(lengths)]
 
 
-@pytest.mark.parametrize(
-    ("name", "took", "expected"),
-    [
-        ("cudaFuncGetAttributes", (200, 20, 20), [200]),  # ten times the median, and the first
-        ("cudaFuncGetAttributes", (199.999, 20, 20), []),
-        ("cudaFuncGetAttributes", (20, 200, 20), []),
-        ("cudaFuncGetAttributes", (100, 1, 1), [100]),  # no shorter one is
-        ("cudaFuncGetAttributes", (99.999, 1, 1), []),
-        ("cudaFuncGetAttributes", (1000, 20), [1000]),  # two are too few to have a median
-        ("cudaFuncGetAttributes", (999.999, 20), []),
-        ("cudaMalloc", (10_000, 1, 1), [10_000]),
-        ("cudaMalloc", (9_999.999, 1, 1), []),
-        ("cudaMalloc", (19_999, 2000, 2000), []),
-        ("cudaMalloc", (20_000, 2000, 2000), [20_000]),
-        ("cuModuleLoadData", (100, 150, 99.999, 120), [100, 150, 120]),  # each loads something
-        ("cudaMemcpyAsync", (40_000, 1, 1), []),
-        ("cudaStreamSynchronize", (40_000, 1, 1), []),
-        ("cudaStreamCreateWithFlags", (150,), [150]),
-        ("cudaEventCreateWithFlags", (99,), []),
-        ("cudaDeviceGetStreamPriorityRange", (29_900,), [29_900]),
-        ("cudaFree", (600_000,), [600_000]),
-        ("cudaFree", (9_999,), []),
-        ("cudaHostAlloc", (900_000,), []),  # as long as what it pins is large
-        ("hipModuleLoad", (300,), [300]),
-    ],
-)
+@pytest.mark.parametrize(("name", "took", "expected"), [
+    ("cudaFuncGetAttributes", (200, 20, 20), [200]),  # ten times the median, and the first
+    ("cudaFuncGetAttributes", (199.999, 20, 20), []),
+    ("cudaFuncGetAttributes", (20, 200, 20), []),
+    ("cudaFuncGetAttributes", (100, 1, 1), [100]),  # no shorter one is
+    ("cudaFuncGetAttributes", (99.999, 1, 1), []),
+    ("cudaFuncGetAttributes", (1000, 20), [1000]),  # two are too few to have a median
+    ("cudaFuncGetAttributes", (999.999, 20), []),
+    ("cudaMalloc", (10_000, 1, 1), [10_000]),
+    ("cudaMalloc", (9_999.999, 1, 1), []),
+    ("cudaMalloc", (19_999, 2000, 2000), []),
+    ("cudaMalloc", (20_000, 2000, 2000), [20_000]),
+    ("cuModuleLoadData", (100, 150, 99.999, 120), [100, 150, 120]),  # each loads something
+    ("cudaMemcpyAsync", (40_000, 1, 1), []),
+    ("cudaStreamSynchronize", (40_000, 1, 1), []),
+    ("cudaStreamCreateWithFlags", (150,), [150]),
+    ("cudaEventCreateWithFlags", (99,), []),
+    ("cudaDeviceGetStreamPriorityRange", (29_900,), [29_900]),
+    ("cudaFree", (600_000,), [600_000]),
+    ("cudaFree", (9_999,), []),
+    ("cudaHostAlloc", (900_000,), []),  # as long as what it pins is large
+    ("hipModuleLoad", (300,), [300]),
+])  # fmt: skip
 def test_first_calls(tmp_path, name, took, expected):
     trace = trace_of(tmp_path, *each_50_ms(name, *took))
     assert lengths_of(trace, first_calls(trace)) == expected
@@ -358,22 +351,19 @@ def in_an_op(begin: float, length: float, *others: tuple[float, float]) -> list[
     return [*ops, loading, *each_50_ms("cudaFuncGetAttributes", 1, 1)]
 
 
-@pytest.mark.parametrize(
-    ("op", "others", "counts"),
-    [
-        ((0, 1000), [(2000, 1)], True),
-        ((0, 999.999), [(2000, 1)], False),  # no shorter one is
-        ((0, 2000), [(5000, 200), (6000, 200)], True),  # ten times the median of the others
-        ((0, 2000), [(5000, 200), (6000, 200.002)], False),
-        ((0, 2000), [], False),
-        ((0, 2000), [(2000, 1)], True),
-        ((0, 2000), [(500, 100)], False),  # one within it is no other one
-        ((0, 2000), [(500, 1), (5000, 200)], True),
-        ((0, 2000), [(0, 0), (5000, 200)], True),  # at once, and of no length
-        ((10, 2000), [(0, 10), (5000, 10)], False),  # not the first
-        ((10, 2000), [(5000, 10), (0, 5)], False),
-    ],
-)
+@pytest.mark.parametrize(("op", "others", "counts"), [
+    ((0, 1000), [(2000, 1)], True),
+    ((0, 999.999), [(2000, 1)], False),  # no shorter one is
+    ((0, 2000), [(5000, 200), (6000, 200)], True),  # ten times the median of the others
+    ((0, 2000), [(5000, 200), (6000, 200.002)], False),
+    ((0, 2000), [], False),
+    ((0, 2000), [(2000, 1)], True),
+    ((0, 2000), [(500, 100)], False),  # one within it is no other one
+    ((0, 2000), [(500, 1), (5000, 200)], True),
+    ((0, 2000), [(0, 0), (5000, 200)], True),  # at once, and of no length
+    ((10, 2000), [(0, 10), (5000, 10)], False),  # not the first
+    ((10, 2000), [(5000, 10), (0, 5)], False),
+])  # fmt: skip
 def test_first_ops(tmp_path, op, others, counts):
     trace = trace_of(tmp_path, *in_an_op(*op, *others))
     assert not len(first_calls(trace))

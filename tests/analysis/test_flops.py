@@ -40,19 +40,12 @@ def test_old_files_have_no_types():
     assert (work.flops, work.bytes, work.dtype) == (2 * 32 * 1000 * 2048, None, None)
 
 
-@pytest.mark.parametrize(
-    ("name", "args"),
-    [
-        ("aten::mm", {}),
-        ("aten::mm", inputs([2, 3], [4, 5])),
-        ("aten::mm", inputs([], [])),
-        ("aten::bmm", inputs([2, 8, 4], [3, 4, 8])),
-        ("aten::view", inputs([2, 3])),
-        ("mm", inputs([2, 3], [3, 4])),
-        ("aten::add", inputs([2, 3], [4, 3])),
-        ("aten::_foreach_add_", {"Input Dims": [[[2], [3]]]}),
-    ],
-)
+@pytest.mark.parametrize(("name", "args"), [
+    ("aten::mm", {}), ("aten::mm", inputs([2, 3], [4, 5])), ("aten::mm", inputs([], [])),
+    ("aten::bmm", inputs([2, 8, 4], [3, 4, 8])), ("aten::view", inputs([2, 3])),
+    ("mm", inputs([2, 3], [3, 4])), ("aten::add", inputs([2, 3], [4, 3])),
+    ("aten::_foreach_add_", {"Input Dims": [[[2], [3]]]})
+])  # fmt: skip
 def test_what_cannot_be_counted_is_not(name, args):
     assert work_of(name, args) is None
 
@@ -112,21 +105,18 @@ def test_known_devices():
     assert find_peak(device("", "9.4", 304, totalGlobalMem=206141652992)).label == "Instinct MI300X"
 
 
-@pytest.mark.parametrize(
-    ("name", "capability", "sms", "label", "bf16", "link"),
-    [
-        ("NVIDIA A10", "8.6", 72, "A10", 125, "PCIe 4.0 x16"),
-        ("NVIDIA A10G", "8.6", 80, "A10G", 70, "PCIe 4.0 x16"),
-        ("NVIDIA A100 80GB PCIe", "8.0", 108, "A100 PCIe 80 GB", 312, "PCIe 4.0 x16"),
-        ("NVIDIA A800-SXM4-80GB", "8.0", 108, "A800 SXM 80 GB", 312, "PCIe 4.0 x16"),
-        ("NVIDIA H20", "9.0", 78, "H20", 148, "PCIe 5.0 x16"),
-        ("NVIDIA H800", "9.0", 132, "H800 SXM", 989, "PCIe 5.0 x16"),
-        ("NVIDIA GH200 480GB", "9.0", 132, "GH200 96 GB", 990, "NVLink-C2C"),
-        ("NVIDIA GB200", "10.0", 152, "GB200", 2500, ""),
-        ("AMD Instinct MI325X", "9.4", 304, "Instinct MI325X", 1307.4, "PCIe 5.0 x16"),
-        ("AMD Instinct MI355X", "9.5", 256, "Instinct MI355X", 2516.6, "PCIe 5.0 x16"),
-    ],
-)
+@pytest.mark.parametrize(("name", "capability", "sms", "label", "bf16", "link"), [
+    ("NVIDIA A10", "8.6", 72, "A10", 125, "PCIe 4.0 x16"),
+    ("NVIDIA A10G", "8.6", 80, "A10G", 70, "PCIe 4.0 x16"),
+    ("NVIDIA A100 80GB PCIe", "8.0", 108, "A100 PCIe 80 GB", 312, "PCIe 4.0 x16"),
+    ("NVIDIA A800-SXM4-80GB", "8.0", 108, "A800 SXM 80 GB", 312, "PCIe 4.0 x16"),
+    ("NVIDIA H20", "9.0", 78, "H20", 148, "PCIe 5.0 x16"),
+    ("NVIDIA H800", "9.0", 132, "H800 SXM", 989, "PCIe 5.0 x16"),
+    ("NVIDIA GH200 480GB", "9.0", 132, "GH200 96 GB", 990, "NVLink-C2C"),
+    ("NVIDIA GB200", "10.0", 152, "GB200", 2500, ""),
+    ("AMD Instinct MI325X", "9.4", 304, "Instinct MI325X", 1307.4, "PCIe 5.0 x16"),
+    ("AMD Instinct MI355X", "9.5", 256, "Instinct MI355X", 2516.6, "PCIe 5.0 x16")
+])  # fmt: skip
 def test_devices_of_similar_names(name, capability, sms, label, bf16, link):
     peak = find_peak(device(name, capability, sms))
     assert (peak.label, peak.tflops_for("bf16"), peak.link) == (label, bf16, link)
@@ -136,19 +126,11 @@ def test_an_unnamed_device_is_known_by_its_memory():
     assert find_peak(device("", "9.4", 304, totalGlobalMem=256 * 2**30)).label == "Instinct MI325X"
 
 
-@pytest.mark.parametrize(
-    "properties",
-    [
-        device("NVIDIA H20-3e", "9.0", 78),
-        device("NVIDIA H200 MIG 1g.18gb", "9.0", 16),
-        device("NVIDIA H200", "9.0", 16),
-        device("NVIDIA GeForce RTX 4090 Laptop GPU", "8.9", 76),
-        device("ARTEMIS", "9.0", 132),
-        device("", "9.0", 132),
-        {},
-        {"name": None, "totalGlobalMem": "much"},
-    ],
-)
+@pytest.mark.parametrize("properties", [
+    device("NVIDIA H20-3e", "9.0", 78), device("NVIDIA H200 MIG 1g.18gb", "9.0", 16),
+    device("NVIDIA H200", "9.0", 16), device("NVIDIA GeForce RTX 4090 Laptop GPU", "8.9", 76),
+    device("ARTEMIS", "9.0", 132), device("", "9.0", 132), {}, {"name": None, "totalGlobalMem": "much"}
+])  # fmt: skip
 def test_unknown_devices_get_no_share(properties):
     assert find_peak(properties) is None
 
@@ -171,17 +153,10 @@ def h200(**more: Any) -> dict[str, Any]:
     return {"name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132} | more
 
 
-@pytest.mark.parametrize(
-    ("properties", "known"),
-    [
-        (h200(), True),
-        (h200(computeMinor=1), False),
-        (h200(computeMajor=None), True),
-        (h200(numSms=131), False),
-        (h200(numSms=None), True),
-        (h200(name="NVIDIA H2000"), False),
-    ],
-)
+@pytest.mark.parametrize(("properties", "known"), [
+    (h200(), True), (h200(computeMinor=1), False), (h200(computeMajor=None), True), (h200(numSms=131), False),
+    (h200(numSms=None), True), (h200(name="NVIDIA H2000"), False)
+])  # fmt: skip
 def test_which_device_it_is(properties, known):
     assert (find_peak(properties) is not None) == known
 
@@ -192,12 +167,8 @@ def test_which_device_it_is(properties, known):
 )
 def test_a_nameless_device_is_known_by_its_memory(gib, known):
     nameless = {
-        "name": "",
-        "computeMajor": 9,
-        "computeMinor": 4,
-        "numSms": 304,
-        "totalGlobalMem": gib * 2**30,
-    }
+        "name": "", "computeMajor": 9, "computeMinor": 4, "numSms": 304, "totalGlobalMem": gib * 2**30
+    }  # fmt: skip
     assert (find_peak(nameless) is not None) == known
     assert find_peak(nameless | {"numSms": None}) is None
 
@@ -208,31 +179,28 @@ def known_work(name: str, *shapes: list[int], **more: Any) -> Work:
     return found
 
 
-@pytest.mark.parametrize(
-    ("made", "flops", "moved", "shape"),
-    [
-        # 2·m·k·n; two bytes for each element read or written once.
-        (lambda: known_work("mm", [3, 5], [5, 7]), 2 * 3 * 5 * 7, 2 * (15 + 35 + 21), "3 x 5 x 7"),
-        (lambda: known_work("mv", [3, 5], [5]), 2 * 3 * 5, 2 * (15 + 5 + 3), "3 x 5 x 1"),
-        (lambda: known_work("matmul", [5], [5, 7]), 2 * 5 * 7, 2 * (5 + 35 + 7), "1 x 5 x 7"),
-        (lambda: known_work("bmm", [4, 3, 5], [4, 5, 7]), 2 * 4 * 105, 2 * (60 + 140 + 84), "4 of 3 x 5 x 7"),
-        (
-            lambda: known_work("matmul", [4, 1, 3, 5], [2, 5, 7]),
-            2 * 8 * 105,
-            2 * (60 + 70 + 168),
-            "8 of 3 x 5 x 7",
-        ),
-        (lambda: known_work("addmm", [7], [3, 5], [5, 7], [], []), 210, 2 * (15 + 35 + 21 + 7), "3 x 5 x 7"),
-        (
-            lambda: known_work("baddbmm", [4, 3, 7], [4, 3, 5], [4, 5, 7], [], []),
-            840,
-            2 * (60 + 140 + 84 + 84),
-            "4 of 3 x 5 x 7",
-        ),
-        (lambda: known_work("linear", [2, 3, 5], [7, 5], [7]), 420, 2 * (30 + 35 + 42 + 7), "6 x 5 x 7"),
-        (lambda: known_work("linear", [2, 3, 5], [7, 5], []), 420, 2 * (30 + 35 + 42), "6 x 5 x 7"),
-    ],
-)
+@pytest.mark.parametrize(("made", "flops", "moved", "shape"), [
+    # 2·m·k·n; two bytes for each element read or written once.
+    (lambda: known_work("mm", [3, 5], [5, 7]), 2 * 3 * 5 * 7, 2 * (15 + 35 + 21), "3 x 5 x 7"),
+    (lambda: known_work("mv", [3, 5], [5]), 2 * 3 * 5, 2 * (15 + 5 + 3), "3 x 5 x 1"),
+    (lambda: known_work("matmul", [5], [5, 7]), 2 * 5 * 7, 2 * (5 + 35 + 7), "1 x 5 x 7"),
+    (lambda: known_work("bmm", [4, 3, 5], [4, 5, 7]), 2 * 4 * 105, 2 * (60 + 140 + 84), "4 of 3 x 5 x 7"),
+    (
+        lambda: known_work("matmul", [4, 1, 3, 5], [2, 5, 7]),
+        2 * 8 * 105,
+        2 * (60 + 70 + 168),
+        "8 of 3 x 5 x 7",
+    ),
+    (lambda: known_work("addmm", [7], [3, 5], [5, 7], [], []), 210, 2 * (15 + 35 + 21 + 7), "3 x 5 x 7"),
+    (
+        lambda: known_work("baddbmm", [4, 3, 7], [4, 3, 5], [4, 5, 7], [], []),
+        840,
+        2 * (60 + 140 + 84 + 84),
+        "4 of 3 x 5 x 7",
+    ),
+    (lambda: known_work("linear", [2, 3, 5], [7, 5], [7]), 420, 2 * (30 + 35 + 42 + 7), "6 x 5 x 7"),
+    (lambda: known_work("linear", [2, 3, 5], [7, 5], []), 420, 2 * (30 + 35 + 42), "6 x 5 x 7"),
+])  # fmt: skip
 def test_products(made, flops, moved, shape):
     found = made()
     assert (found.kind, found.flops, found.bytes, found.shape) == ("gemm", flops, moved, shape)
@@ -278,20 +246,17 @@ def convolution(
     return work_of("aten::convolution", inputs(x, weight, *([] for _ in range(7)), values=values))
 
 
-@pytest.mark.parametrize(
-    ("made", "out", "each"),
-    [
-        # The output's elements, and 2 FLOP for each weight that one of them needs.
-        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3]), 4 * 7 * 6, 2 * 18),
-        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[2, 3]"), 4 * 4 * 2, 2 * 18),
-        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[2]"), 4 * 4 * 3, 2 * 18),
-        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], pad="[1, 2]"), 4 * 9 * 10, 2 * 18),
-        (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], dilation="[2, 3]"), 4 * 5 * 2, 2 * 18),
-        (lambda: convolution([5, 4, 9, 8], [4, 2, 3, 3], groups="2"), 5 * 4 * 7 * 6, 2 * 18),
-        (lambda: convolution([5, 4, 9], [4, 4, 3], "[1]", "[0]", "[1]"), 5 * 4 * 7, 2 * 12),
-        (lambda: convolution([1, 2, 3, 3], [4, 2, 3, 3]), 4, 2 * 18),
-    ],
-)
+@pytest.mark.parametrize(("made", "out", "each"), [
+    # The output's elements, and 2 FLOP for each weight that one of them needs.
+    (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3]), 4 * 7 * 6, 2 * 18),
+    (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[2, 3]"), 4 * 4 * 2, 2 * 18),
+    (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[2]"), 4 * 4 * 3, 2 * 18),
+    (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], pad="[1, 2]"), 4 * 9 * 10, 2 * 18),
+    (lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], dilation="[2, 3]"), 4 * 5 * 2, 2 * 18),
+    (lambda: convolution([5, 4, 9, 8], [4, 2, 3, 3], groups="2"), 5 * 4 * 7 * 6, 2 * 18),
+    (lambda: convolution([5, 4, 9], [4, 4, 3], "[1]", "[0]", "[1]"), 5 * 4 * 7, 2 * 12),
+    (lambda: convolution([1, 2, 3, 3], [4, 2, 3, 3]), 4, 2 * 18),
+])  # fmt: skip
 def test_the_output_of_a_convolution(made, out, each):
     found = made()
     assert found.kind == "conv"
@@ -307,35 +272,26 @@ def test_bytes_and_words_of_a_convolution():
     assert turned.shape == "1 x 2 x 9 x 8 transposed by 2 x 5 x 3 x 3"
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda: convolution([1, 3, 9, 8], [4, 2, 3, 3]),  # channels do not fit
-        lambda: convolution([1, 2, 2, 8], [4, 2, 3, 3]),  # smaller than the kernel
-        lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[0, 1]"),
-        lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], groups="0"),
-        lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], pad="[1, 1, 1]"),
-        lambda: convolution([1, 2, 9], [4, 2, 3, 3]),
-        lambda: convolution([1, 2], [4, 2]),
-        lambda: work_of(
-            "aten::conv1d", inputs([1, 2], [4, 2], *[[]] * 5, values=[*[""] * 3, "1", "0", "1", "1"])
-        ),
-    ],
-)
+@pytest.mark.parametrize("made", [
+    lambda: convolution([1, 3, 9, 8], [4, 2, 3, 3]),  # channels do not fit
+    lambda: convolution([1, 2, 2, 8], [4, 2, 3, 3]),  # smaller than the kernel
+    lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], stride="[0, 1]"),
+    lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], groups="0"),
+    lambda: convolution([1, 2, 9, 8], [4, 2, 3, 3], pad="[1, 1, 1]"),
+    lambda: convolution([1, 2, 9], [4, 2, 3, 3]),
+    lambda: convolution([1, 2], [4, 2]),
+    lambda: work_of(
+        "aten::conv1d", inputs([1, 2], [4, 2], *[[]] * 5, values=[*[""] * 3, "1", "0", "1", "1"])
+    ),
+])  # fmt: skip
 def test_convolutions_that_do_not_fit(made):
     assert made() is None
 
 
-@pytest.mark.parametrize(
-    ("mask", "gradients"),
-    [
-        ("[True, True, True]", 2),
-        ("[True, False, True]", 1),
-        ("[False, False, True]", 0),
-        ("", 2),
-        ("(1,0,1)", 1),
-    ],
-)
+@pytest.mark.parametrize(("mask", "gradients"), [
+    ("[True, True, True]", 2), ("[True, False, True]", 1), ("[False, False, True]", 0), ("", 2),
+    ("(1,0,1)", 1)
+])  # fmt: skip
 def test_gradients_of_a_convolution(mask, gradients):
     grad, x, weight = [1, 4, 7, 6], [1, 2, 9, 8], [4, 2, 3, 3]
     for transposed, once in (("False", 2 * 168 * 18), ("True", 2 * 144 * 18)):
@@ -419,25 +375,13 @@ def test_shapes():
 
 
 def test_recorded_inputs():
-    call = read_inputs(
-        {
-            "Input Dims": [
-                [2, 3],
-                [],
-                [[2], [3]],
-                [2**48],
-                [-1],
-                [1.5],
-                [2**48 - 1],
-                [1] * 17,
-                [1] * 16,
-                5,
-                "ab",
-            ],
-            "Input type": [BF16, "Scalar", "TensorList"],
-            "Concrete Inputs": ["", "[1, -2]", " True ", "2", "x", "(3)", 5],
-        }
-    )
+    call = read_inputs({
+        "Input Dims": [
+            [2, 3], [], [[2], [3]], [2**48], [-1], [1.5], [2**48 - 1], [1] * 17, [1] * 16, 5, "ab"
+        ],
+        "Input type": [BF16, "Scalar", "TensorList"],
+        "Concrete Inputs": ["", "[1, -2]", " True ", "2", "x", "(3)", 5]
+    })  # fmt: skip
     assert call is not None
     assert [call.shape(i) for i in range(-1, 12)] == [
         None, (2, 3), (), None, None, None, None, (2**48 - 1,), None, (1,) * 16, None, None, None
@@ -451,24 +395,21 @@ def test_recorded_inputs():
     assert read_inputs({}) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "first", "heads_first", "causal", "ragged"),
-    [
-        # Where PyTorch's schemas have `query`, `is_causal` (or the type of the mask), and the lengths.
-        ("scaled_dot_product_attention", 0, True, 5, None),
-        ("_scaled_dot_product_flash_attention", 0, True, 4, None),
-        ("_scaled_dot_product_efficient_attention", 0, True, 6, None),
-        ("_scaled_dot_product_cudnn_attention", 0, True, 6, None),
-        ("_cudnn_attention_forward", 0, True, 10, 4),
-        ("_flash_attention_forward", 0, False, 8, 3),
-        ("_efficient_attention_forward", 0, False, 9, 4),
-        ("_scaled_dot_product_flash_attention_backward", 1, True, 11, None),
-        ("_scaled_dot_product_efficient_attention_backward", 1, True, 11, None),
-        ("_scaled_dot_product_cudnn_attention_backward", 1, True, 14, None),
-        ("_flash_attention_backward", 1, False, 11, 6),
-        ("_efficient_attention_backward", 1, False, 14, 6),
-    ],
-)
+@pytest.mark.parametrize(("name", "first", "heads_first", "causal", "ragged"), [
+    # Where PyTorch's schemas have `query`, `is_causal` (or the type of the mask), and the lengths.
+    ("scaled_dot_product_attention", 0, True, 5, None),
+    ("_scaled_dot_product_flash_attention", 0, True, 4, None),
+    ("_scaled_dot_product_efficient_attention", 0, True, 6, None),
+    ("_scaled_dot_product_cudnn_attention", 0, True, 6, None),
+    ("_cudnn_attention_forward", 0, True, 10, 4),
+    ("_flash_attention_forward", 0, False, 8, 3),
+    ("_efficient_attention_forward", 0, False, 9, 4),
+    ("_scaled_dot_product_flash_attention_backward", 1, True, 11, None),
+    ("_scaled_dot_product_efficient_attention_backward", 1, True, 11, None),
+    ("_scaled_dot_product_cudnn_attention_backward", 1, True, 14, None),
+    ("_flash_attention_backward", 1, False, 11, 6),
+    ("_efficient_attention_backward", 1, False, 14, 6),
+])  # fmt: skip
 def test_where_the_inputs_of_attention_stand(name, first, heads_first, causal, ragged):
     one = [2, 3, 10, 16] if heads_first else [2, 10, 3, 16]
     other = [2, 3, 7, 16] if heads_first else [2, 7, 3, 16]
@@ -485,18 +426,11 @@ def test_where_the_inputs_of_attention_stand(name, first, heads_first, causal, r
         assert work_of(f"aten::{name}", inputs(*shapes)) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "stride", "pad", "dilation", "groups"),
-    [
-        ("conv2d", 3, 4, 5, 6),
-        ("cudnn_convolution_relu", 3, 4, 5, 6),
-        ("_convolution", 3, 4, 5, 8),
-        ("convolution_overrideable", 3, 4, 5, 8),
-        ("mkldnn_convolution", 4, 3, 5, 6),
-        ("miopen_convolution", 4, 3, 5, 6),
-        ("cudnn_convolution", 3, 2, 4, 5),
-    ],
-)
+@pytest.mark.parametrize(("name", "stride", "pad", "dilation", "groups"), [
+    ("conv2d", 3, 4, 5, 6), ("cudnn_convolution_relu", 3, 4, 5, 6), ("_convolution", 3, 4, 5, 8),
+    ("convolution_overrideable", 3, 4, 5, 8), ("mkldnn_convolution", 4, 3, 5, 6),
+    ("miopen_convolution", 4, 3, 5, 6), ("cudnn_convolution", 3, 2, 4, 5)
+])  # fmt: skip
 def test_where_the_inputs_of_a_convolution_stand(name, stride, pad, dilation, groups):
     shapes: list[list[int]] = [[] for _ in range(9)]
     shapes[:2] = [1, 4, 20, 20], [6, 2, 3, 3]

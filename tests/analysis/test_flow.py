@@ -23,17 +23,11 @@ from tracetui.views.event import event_facts
 
 def test_links_from_an_op_and_back(tmp_path):
     trace = trace_of(
-        tmp_path,
-        cpu("aten::mm", 0, 50, **{"External id": 5}),
-        cpu("aten::view", 2, 3),
-        launch(10, 1) | {"args": {"correlation": 1, "External id": 5}},
-        launch(20, 2, 4, "cudaGraphLaunch"),
-        cpu("cudaEventQuery", 30, 2, "cuda_runtime", correlation=9),
-        kernel(60, 5, 1),
-        kernel(70, 5, 2, name="first"),
-        kernel(80, 5, 2, name="second"),
-        kernel(90, 5, 77, name="lost"),
-    )
+        tmp_path, cpu("aten::mm", 0, 50, **{"External id": 5}), cpu("aten::view", 2, 3),
+        launch(10, 1) | {"args": {"correlation": 1, "External id": 5}}, launch(20, 2, 4, "cudaGraphLaunch"),
+        cpu("cudaEventQuery", 30, 2, "cuda_runtime", correlation=9), kernel(60, 5, 1),
+        kernel(70, 5, 2, name="first"), kernel(80, 5, 2, name="second"), kernel(90, 5, 77, name="lost")
+    )  # fmt: skip
     at = {trace.name_of(i): i for i in range(len(trace))}
 
     def step_to(move: Any, name: str) -> tuple[str, str]:
@@ -138,12 +132,8 @@ def test_the_other_end_of_a_flow(tmp_path):
         return mark | ({"bp": "e"} if phase == "f" else {})
 
     ops = [
-        cpu("linear", 0, 100),
-        cpu("t", 10, 10),
-        cpu("mm", 30, 10),
-        cpu("add", 60, 10),
-        cpu("relu", 110, 5),
-    ]
+        cpu("linear", 0, 100), cpu("t", 10, 10), cpu("mm", 30, 10), cpu("add", 60, 10), cpu("relu", 110, 5)
+    ]  # fmt: skip
     back = [cpu("back", 200, 10) | {"tid": 10}, cpu("early", 210, 20) | {"tid": 5}]
     flows = [flow("s", 31, 1, 9), flow("f", 201, 1, 10), flow("s", 61, 2, 9), flow("f", 211, 2, 5)]
     trace = trace_of(tmp_path, *ops, *back, *flows, *[flow("s", 11, 3, 9), flow("f", 62, 3, 9)])

@@ -81,32 +81,29 @@ def test_recorded_traces(path):
 BEFORE = (launch(0, 1), kernel(10, 90, 1))
 
 
-@pytest.mark.parametrize(
-    ("cause", "events"),
-    [
-        ("host", [launch(290, 2), kernel(300, 10, 2)]),
-        ("host", [cpu("aten::add", 100, 60), launch(290, 2), kernel(300, 10, 2)]),
-        ("dispatch", [cpu("aten::add", 120, 200), launch(290, 2), kernel(300, 10, 2)]),
-        ("sync", [cpu("cudaDeviceSynchronize", 20, 110, "cuda_runtime"), launch(190, 2), kernel(200, 10, 2)]),
-        ("sync", [cpu("cudaMemcpy", 110, 120, "cuda_runtime"), launch(280, 2), kernel(300, 10, 2)]),
-        # The wait took 3 us of the 190 that passed until the launch: without it, nothing would be much
-        # better.
-        ("host", [cpu("cudaStreamSynchronize", 98, 3, "cuda_runtime"), launch(290, 2), kernel(300, 10, 2)]),
-        ("allocation", [cpu("cudaMalloc", 110, 150, "cuda_runtime"), launch(290, 2), kernel(300, 10, 2)]),
-        ("allocation", [cpu("cudaFree", 50, 160, "cuda_runtime"), launch(290, 2), kernel(300, 10, 2)]),
-        (
-            "profiler",
-            [cpu("Activity Buffer Request", 105, 150, "overhead"), launch(290, 2), kernel(300, 10, 2)],
-        ),
-        ("launch", [launch(97, 2, 6), kernel(108, 10, 2)]),
-        ("queued", [launch(92, 2, 4), kernel(108, 10, 2)]),
-        ("queued", [launch(20, 2), kernel(108, 10, 2)]),
-        ("queued", [launch(20, 2), cpu("Buffer Flush", 101, 5, "overhead"), kernel(108, 10, 2)]),
-        ("queued", [launch(110, 2), kernel(300, 10, 2)]),
-        ("host", [launch(280, 2), kernel(320, 10, 2)]),
-        ("unlinked", [kernel(300, 10, 2)]),
-    ],
-)
+@pytest.mark.parametrize(("cause", "events"), [
+    ("host", [launch(290, 2), kernel(300, 10, 2)]),
+    ("host", [cpu("aten::add", 100, 60), launch(290, 2), kernel(300, 10, 2)]),
+    ("dispatch", [cpu("aten::add", 120, 200), launch(290, 2), kernel(300, 10, 2)]),
+    ("sync", [cpu("cudaDeviceSynchronize", 20, 110, "cuda_runtime"), launch(190, 2), kernel(200, 10, 2)]),
+    ("sync", [cpu("cudaMemcpy", 110, 120, "cuda_runtime"), launch(280, 2), kernel(300, 10, 2)]),
+    # The wait took 3 us of the 190 that passed until the launch: without it, nothing would be much
+    # better.
+    ("host", [cpu("cudaStreamSynchronize", 98, 3, "cuda_runtime"), launch(290, 2), kernel(300, 10, 2)]),
+    ("allocation", [cpu("cudaMalloc", 110, 150, "cuda_runtime"), launch(290, 2), kernel(300, 10, 2)]),
+    ("allocation", [cpu("cudaFree", 50, 160, "cuda_runtime"), launch(290, 2), kernel(300, 10, 2)]),
+    (
+        "profiler",
+        [cpu("Activity Buffer Request", 105, 150, "overhead"), launch(290, 2), kernel(300, 10, 2)],
+    ),
+    ("launch", [launch(97, 2, 6), kernel(108, 10, 2)]),
+    ("queued", [launch(92, 2, 4), kernel(108, 10, 2)]),
+    ("queued", [launch(20, 2), kernel(108, 10, 2)]),
+    ("queued", [launch(20, 2), cpu("Buffer Flush", 101, 5, "overhead"), kernel(108, 10, 2)]),
+    ("queued", [launch(110, 2), kernel(300, 10, 2)]),
+    ("host", [launch(280, 2), kernel(320, 10, 2)]),
+    ("unlinked", [kernel(300, 10, 2)]),
+])  # fmt: skip
 def test_cause(tmp_path, cause, events):
     trace = trace_of(tmp_path, *BEFORE, *events)
     (gaps,) = find_gaps(trace)
@@ -116,14 +113,10 @@ def test_cause(tmp_path, cause, events):
 
 def test_cause_names_what_there_is(tmp_path):
     trace = trace_of(
-        tmp_path,
-        *BEFORE,
-        cpu("ProfilerStep#4", 0, 400, "user_annotation"),
-        cpu("load_batch", 110, 160, "user_annotation"),
-        cpu("aten::mm", 280, 40, **{"External id": 3}),
-        launch(290, 2),
-        kernel(300, 10, 2),
-    )
+        tmp_path, *BEFORE, cpu("ProfilerStep#4", 0, 400, "user_annotation"),
+        cpu("load_batch", 110, 160, "user_annotation"), cpu("aten::mm", 280, 40, **{"External id": 3}),
+        launch(290, 2), kernel(300, 10, 2)
+    )  # fmt: skip
     (gaps,) = find_gaps(trace)
     causes = gap_causes(trace, gaps)
     assert trace.name_of(int(causes.event[0])) == "k2"
@@ -177,16 +170,10 @@ def test_clips_add_up(shares):
         assert (gaps.start[part.whole] <= part.start).all()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cudaDeviceSynchronize",
-        "cudaStreamSynchronize_ptsz",
-        "hipMemcpyWithStream",
-        "cudaMemcpy",
-        "cuMemcpyDtoH_v2",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "cudaDeviceSynchronize", "cudaStreamSynchronize_ptsz", "hipMemcpyWithStream", "cudaMemcpy",
+    "cuMemcpyDtoH_v2"
+])  # fmt: skip
 def test_synchronizing(name):
     assert is_synchronizing(name)
 
@@ -245,19 +232,13 @@ def waiting(mark: bool, after: float, **args: Any) -> list[dict[str, Any]]:
     """Two copies on stream 14, each with an event; a kernel of stream 7 is told to wait for the second, and
     starts `after` us after its end at 300 us."""
     calls = [
-        launch(0, 1, name="cudaMemcpyAsync"),
-        cpu("cudaEventRecord", 10, 1, "cuda_runtime", correlation=50),
-        launch(20, 2, name="cudaMemcpyAsync"),
-        cpu("cudaEventRecord", 30, 1, "cuda_runtime", correlation=51),
-        cpu("cudaStreamWaitEvent", 40, 1, "cuda_runtime", correlation=52),
-        launch(50, 3),
-    ]
+        launch(0, 1, name="cudaMemcpyAsync"), cpu("cudaEventRecord", 10, 1, "cuda_runtime", correlation=50),
+        launch(20, 2, name="cudaMemcpyAsync"), cpu("cudaEventRecord", 30, 1, "cuda_runtime", correlation=51),
+        cpu("cudaStreamWaitEvent", 40, 1, "cuda_runtime", correlation=52), launch(50, 3)
+    ]  # fmt: skip
     told = {
-        "correlation": 52,
-        "stream": 7,
-        "wait_on_stream": 14,
-        "wait_on_cuda_event_record_corr_id": 51,
-    } | args
+        "correlation": 52, "stream": 7, "wait_on_stream": 14, "wait_on_cuda_event_record_corr_id": 51
+    } | args  # fmt: skip
     wait = cpu("Stream Wait Event", 40, 1, "cuda_sync") | {"pid": 0, "tid": 1000007, "args": told}
     work = [
         kernel(100, 99, 1, stream=14, name="Memcpy HtoD (Pinned -> Device)", cat="gpu_memcpy"),
@@ -267,36 +248,33 @@ def waiting(mark: bool, after: float, **args: Any) -> list[dict[str, Any]]:
     return [*calls, *work, *([wait] if mark else [])]
 
 
-@pytest.mark.parametrize(
-    ("mark", "after", "args", "text"),
-    [
-        (True, 142, {}, "queued; it had to wait for memcpy DtoH pinned, which finished 142 µs earlier"),
-        (False, 142, {}, "queued, but nothing recorded ran on this GPU"),
-        (True, 15, {}, "queued until memcpy DtoH pinned was done"),
-        (True, 142, {"stream": 9}, "queued, but nothing recorded ran on this GPU"),
-        (True, 142, {"wait_on_stream": 15}, "queued, but nothing recorded ran on this GPU"),
-        # The first copy was done before: not what it waited for.
-        (
-            True,
-            142,
-            {"wait_on_cuda_event_record_corr_id": 50},
-            "queued, but nothing recorded ran on this GPU",
-        ),
-        (
-            True,
-            142,
-            {"wait_on_cuda_event_record_corr_id": -1},
-            "queued, but nothing recorded ran on this GPU",
-        ),
-        (
-            True,
-            142,
-            {"wait_on_cuda_event_record_corr_id": "x"},
-            "queued, but nothing recorded ran on this GPU",
-        ),
-        (True, 142, {"correlation": 99}, "queued, but nothing recorded ran on this GPU"),
-    ],
-)
+@pytest.mark.parametrize(("mark", "after", "args", "text"), [
+    (True, 142, {}, "queued; it had to wait for memcpy DtoH pinned, which finished 142 µs earlier"),
+    (False, 142, {}, "queued, but nothing recorded ran on this GPU"),
+    (True, 15, {}, "queued until memcpy DtoH pinned was done"),
+    (True, 142, {"stream": 9}, "queued, but nothing recorded ran on this GPU"),
+    (True, 142, {"wait_on_stream": 15}, "queued, but nothing recorded ran on this GPU"),
+    # The first copy was done before: not what it waited for.
+    (
+        True,
+        142,
+        {"wait_on_cuda_event_record_corr_id": 50},
+        "queued, but nothing recorded ran on this GPU",
+    ),
+    (
+        True,
+        142,
+        {"wait_on_cuda_event_record_corr_id": -1},
+        "queued, but nothing recorded ran on this GPU",
+    ),
+    (
+        True,
+        142,
+        {"wait_on_cuda_event_record_corr_id": "x"},
+        "queued, but nothing recorded ran on this GPU",
+    ),
+    (True, 142, {"correlation": 99}, "queued, but nothing recorded ran on this GPU"),
+])  # fmt: skip
 def test_what_a_stream_was_told_to_wait_for(tmp_path, mark, after, args, text):
     results = Part(trace_of(tmp_path, *waiting(mark, after, **args)))
     assert cause_text(results, int(np.argmax(gaps_of(results).start))) == f"queued: {text}"
@@ -354,10 +332,8 @@ def test_gaps_between_overlapping_streams(tmp_path):
     )  # fmt: skip
     (gaps,) = find_gaps(trace)
     assert list(zip(gaps.start.tolist(), gaps.end.tolist(), strict=True)) == [
-        (60_000, 61_000),
-        (70_000, 90_000),
-        (90_000, 95_000),
-    ]
+        (60_000, 61_000), (70_000, 90_000), (90_000, 95_000)
+    ]  # fmt: skip
     assert [trace.name_of(int(i)) for i in gaps.before] == ["k3", "k4", "k6"]
     assert [trace.name_of(int(i)) for i in gaps.after] == ["k4", "k6", "k7"]
     assert (gaps.events, gaps.busy, gaps.span) == (7, 74_000, 100_000)
@@ -367,21 +343,12 @@ def test_gaps_between_overlapping_streams(tmp_path):
     assert gaps.longest(5_001).tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "gaps_in", "busy", "whole"),
-    [
-        (0, 100, [(20, 30), (50, 80)], 60, [0, 1]),
-        (-50, 500, [(20, 30), (50, 80)], 60, [0, 1]),
-        (20, 80, [(20, 30), (50, 80)], 20, [0, 1]),
-        (25, 60, [(25, 30), (50, 60)], 20, [0, 1]),
-        (30, 50, [], 20, []),
-        (29, 51, [(29, 30), (50, 51)], 20, [0, 1]),
-        (55, 70, [(55, 70)], 0, [1]),
-        (85, 200, [], 15, []),
-        (120, 200, [], 0, []),
-        (-20, -10, [], 0, []),
-    ],
-)
+@pytest.mark.parametrize(("low", "high", "gaps_in", "busy", "whole"), [
+    (0, 100, [(20, 30), (50, 80)], 60, [0, 1]), (-50, 500, [(20, 30), (50, 80)], 60, [0, 1]),
+    (20, 80, [(20, 30), (50, 80)], 20, [0, 1]), (25, 60, [(25, 30), (50, 60)], 20, [0, 1]),
+    (30, 50, [], 20, []), (29, 51, [(29, 30), (50, 51)], 20, [0, 1]), (55, 70, [(55, 70)], 0, [1]),
+    (85, 200, [], 15, []), (120, 200, [], 0, []), (-20, -10, [], 0, [])
+])  # fmt: skip
 def test_clip(tmp_path, low, high, gaps_in, busy, whole):
     (gaps,) = find_gaps(trace_of(tmp_path, kernel(0, 20, 1), kernel(30, 20, 2), kernel(80, 20, 3)))
     part = clip(gaps, low * 1000, high * 1000)

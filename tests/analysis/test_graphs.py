@@ -80,13 +80,10 @@ def test_averages_by_module(tmp_path):
         for i in np.flatnonzero(table.device).tolist()
     }
     assert time == {
-        ("k1", "layers.0.attention.wq"): (2, 20_000),
-        ("k2", "layers.0.attention.wq"): (2, 18_000),
-        ("k3", "layers.0.attention.wo"): (2, 10_000),
-        ("k4", "layers.0.feed_forward"): (2, 60_000),
-        ("k5", "layers.0.feed_forward (backward)"): (2, 8_000),
-        ("k6", ""): (2, 4_000),
-    }
+        ("k1", "layers.0.attention.wq"): (2, 20_000), ("k2", "layers.0.attention.wq"): (2, 18_000),
+        ("k3", "layers.0.attention.wo"): (2, 10_000), ("k4", "layers.0.feed_forward"): (2, 60_000),
+        ("k5", "layers.0.feed_forward (backward)"): (2, 8_000), ("k6", ""): (2, 4_000)
+    }  # fmt: skip
     assert table.total_self_device == averages(trace).total_self_device == 120_000
     rows = averages_json(table, range(len(table)))
     assert {row["group"] for row in rows} == {"", *(group for _, group in time)}
@@ -113,20 +110,17 @@ def test_without_annotations_a_modules_python_frame_tells_it(tmp_path):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("args", "module"),
-    [
-        ({"graph node id": 5} | FFN, "layers.0.feed_forward"),
-        ({"graph node id": 5, "name": "phase_A"}, "phase_A"),  # mark_kernels("phase_A")
-        ({"graph node id": 5, "str": "phase_A"}, "phase_A"),  # of files from before 2.13
-        ({"graph node id": 0, "name": "phase_A"}, ""),  # of no graph: it has another meaning
-        ({"graph node id": 5, "name": ["phase_A"]}, ""),
-        ({"graph node id": 5, "module_fqn": 3, "name": "a"}, "a"),
-        ({"graph node id": 5, "name": "\x1b[31mred"}, "␛[31mred"),
-        ({"graph node id": 5, "name": "x" * 9999}, "x" * 299 + "…"),
-        ({}, ""),
-    ],
-)
+@pytest.mark.parametrize(("args", "module"), [
+    ({"graph node id": 5} | FFN, "layers.0.feed_forward"),
+    ({"graph node id": 5, "name": "phase_A"}, "phase_A"),  # mark_kernels("phase_A")
+    ({"graph node id": 5, "str": "phase_A"}, "phase_A"),  # of files from before 2.13
+    ({"graph node id": 0, "name": "phase_A"}, ""),  # of no graph: it has another meaning
+    ({"graph node id": 5, "name": ["phase_A"]}, ""),
+    ({"graph node id": 5, "module_fqn": 3, "name": "a"}, "a"),
+    ({"graph node id": 5, "name": "\x1b[31mred"}, "␛[31mred"),
+    ({"graph node id": 5, "name": "x" * 9999}, "x" * 299 + "…"),
+    ({}, ""),
+])  # fmt: skip
 def test_what_an_annotation_says(args, module):
     assert module_of(args) == module
 

@@ -471,14 +471,11 @@ def test_what_a_main_loop_of_cutlass_says():
     assert kernel.tensor_cores is True
 
 
-@pytest.mark.parametrize(
-    ("name", "layout"),
-    [
-        ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_nhwc_align8", "nhwc"),
-        ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_ncdhw_align8", "ncdhw"),
-        ("ampere_scudnn_128x64_relu_interior_nn_v1", "nn"),
-    ],
-)
+@pytest.mark.parametrize(("name", "layout"), [
+    ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_nhwc_align8", "nhwc"),
+    ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_ncdhw_align8", "ncdhw"),
+    ("ampere_scudnn_128x64_relu_interior_nn_v1", "nn")
+])  # fmt: skip
 def test_the_layout_of_a_convolution(name, layout):
     kernel = decode(name)
     assert (kernel.kind, kernel.layout) == ("conv", layout)

@@ -67,17 +67,12 @@ def everything(trace: Trace) -> list[object]:
     )
     causes = causes_of(results)
     arrays = [
-        split.within(low, high),
-        *split.of_all(low, high),
-        split.idle_within(low, high),
-        split.gaps_within(low, high),
-        split.lead_ins(low, high),
-        judged_times_of(results),
-        *alone,
+        split.within(low, high), *split.of_all(low, high), split.idle_within(low, high),
+        split.gaps_within(low, high), split.lead_ins(low, high), judged_times_of(results), *alone,
         *(getattr(causes, name) for name in ("pieces", "cause", "launch", "op", "step", "others")),
         causes.waited_for,
-        *(getattr(gaps_of(results), name) for name in ("device", "start", "duration", "before", "after")),
-    ]
+        *(getattr(gaps_of(results), name) for name in ("device", "start", "duration", "before", "after"))
+    ]  # fmt: skip
     rows = (*steps_of(results).rows, steps_of(results).outside, steps_of(results).whole)
     said = [(f.title, f.text, f.evidence) for f in find_findings(results)]
     return [*(array.tolist() for array in arrays), earlier_share_of(results), *map(figures, rows), said]

@@ -30,16 +30,8 @@ from tracetui.views.summary import summarize, summary_json, summary_lines, summa
 DATA = Path(__file__).parent.parent / "data"
 SOURCES = ("matmul_add_64_nosched_20", "mlp_compile", "matmul_add_4096_warm_eager")
 CATEGORIES = (
-    "cpu_op",
-    "user_annotation",
-    "kernel",
-    "gpu_memcpy",
-    "cuda_runtime",
-    "overhead",
-    "cuda_sync",
-    "x",
-    "",
-)
+    "cpu_op", "user_annotation", "kernel", "gpu_memcpy", "cuda_runtime", "overhead", "cuda_sync", "x", ""
+)  # fmt: skip
 
 
 def mutate(events: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:

@@ -37,19 +37,16 @@ def test_it_equals_the_profilers_own_where_that_gave_one(path):
             assert args["shared memory"] > 48 * 1024 or found.occupancy < 0.005, args
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({}, "19% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
-        ({ESTIMATE: 1}, "1% (est.), 168 registers per thread, 213,000 B shared memory"),
-        ({ESTIMATE: 18}, "18% (est.), 168 registers per thread, 213,000 B shared memory"),
-        ({"grid": [1, 1, 1]}, "0.1% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
-        ({"registers per thread": None}, "not estimated, 213,000 B shared memory"),
-        ({"grid": [1 << 50, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
-        ({"block": [4096, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
-        ({"shared memory": 400_000}, "not estimated, 168 registers per thread, 400,000 B shared memory"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    ({}, "19% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
+    ({ESTIMATE: 1}, "1% (est.), 168 registers per thread, 213,000 B shared memory"),
+    ({ESTIMATE: 18}, "18% (est.), 168 registers per thread, 213,000 B shared memory"),
+    ({"grid": [1, 1, 1]}, "0.1% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
+    ({"registers per thread": None}, "not estimated, 213,000 B shared memory"),
+    ({"grid": [1 << 50, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
+    ({"block": [4096, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
+    ({"shared memory": 400_000}, "not estimated, 168 registers per thread, 400,000 B shared memory")
+])  # fmt: skip
 def test_a_zero_is_no_estimate(change, said):
     facts = dict(
         device_facts({key: value for key, value in (GEMM | change).items() if value is not None}, H200)[0]
@@ -129,24 +126,13 @@ def test_a_grid_that_is_too_small():
     assert fits(256, grid=[11, 12, 2]) == (8, 64, 0.25)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "device", "known"),
-    [
-        ({}, {"computeMajor": 5}, True),
-        ({}, {"computeMajor": 4}, False),
-        ({}, {"computeMajor": 19}, True),
-        ({}, {"computeMajor": 20}, False),
-        ({}, {"numSms": 1}, True),
-        ({}, {"numSms": 0}, False),
-        ({"registers_per_thread": -1}, {}, False),
-        ({"registers_per_thread": True}, {}, False),
-        ({"registers_per_thread": 16.0}, {}, False),
-        ({"grid": [0, 1, 1]}, {}, False),
-        ({"grid": [(1 << 40) - 1, 1, 1]}, {}, True),
-        ({"grid": [1 << 40, 1, 1]}, {}, False),
-        ({"grid": "1"}, {}, False),
-        ({"grid": None}, {}, False),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "device", "known"), [
+    ({}, {"computeMajor": 5}, True), ({}, {"computeMajor": 4}, False), ({}, {"computeMajor": 19}, True),
+    ({}, {"computeMajor": 20}, False), ({}, {"numSms": 1}, True), ({}, {"numSms": 0}, False),
+    ({"registers_per_thread": -1}, {}, False), ({"registers_per_thread": True}, {}, False),
+    ({"registers_per_thread": 16.0}, {}, False), ({"grid": [0, 1, 1]}, {}, False),
+    ({"grid": [(1 << 40) - 1, 1, 1]}, {}, True), ({"grid": [1 << 40, 1, 1]}, {}, False),
+    ({"grid": "1"}, {}, False), ({"grid": None}, {}, False)
+])  # fmt: skip
 def test_odd_numbers_give_nothing(kernel, device, known):
     assert (fits(64, device, **kernel) is not None) is known

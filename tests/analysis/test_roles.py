@@ -22,45 +22,42 @@ def named(trace: Trace, *names: str) -> Trace:
     return replace(trace, lanes=tuple(lanes))
 
 
-@pytest.mark.parametrize(
-    ("slices", "names", "called"),
-    [
-        # The most ops; and who runs the backward pass
-        (
-            [(0, 0, 9, "a"), (1, 0, 9, "a"), (1, 9, 9, "b"), (2, 0, 9, BACKWARD)],
-            ["thread 7 (python3)", "thread 8 (python3)", "thread 9 (python3)"],
-            ["CPU thread 7", "CPU main", "CPU autograd"],
-        ),
-        # Steps before ops; two threads run backward passes
-        (
-            [(0, 0, 9, "ProfilerStep#1"), (1, 0, 9, BACKWARD), (1, 9, 9, "x"), (2, 0, 9, BACKWARD)],
-            ["thread 7 (python3)", "thread 8 (pt_autograd_0)", "thread 9 (pt_autograd_1)"],
-            ["CPU main", "CPU autograd 8", "CPU autograd 9"],
-        ),
-        # Without steps: not who runs the backward pass, however many ops that has
-        (
-            [(0, 0, 9, "a"), (1, 0, 9, BACKWARD), (1, 9, 9, "x"), (1, 18, 9, "x")],
-            ["thread 7 (python3)", "thread 8 (python3)"],
-            ["CPU main", "CPU autograd"],
-        ),
-        # Nothing but a backward pass was recorded: its thread is no main one
-        ([(0, 0, 9, BACKWARD)], ["thread 8 (pt_autograd_0)"], ["CPU autograd"]),
-        # On a CPU the main thread runs the backward pass, too
-        ([(0, 0, 9, "ProfilerStep#1"), (0, 9, 9, BACKWARD)], ["thread 7 (python)"], ["CPU main"]),
-        # A name that says something is kept
-        (
-            [(0, 0, 9, "a"), (0, 9, 9, "a"), (1, 0, 9, "b"), (2, 0, 9, "b"), (3, 0, 9, "b")],
-            ["thread 7", "thread 8 (pt_data_worker)", "thread 9 (pt_data_worker)", "thread 10 (pin memory)"],
-            ["CPU main", "pt_data_worker 8", "pt_data_worker 9", "pin memory"],
-        ),
-        # A name of the file's own
-        (
-            [(0, 0, 9, "a"), (0, 9, 9, "a"), (1, 0, 9, "b")],
-            ["thread 1", "EngineCore 2"],
-            ["CPU main", "EngineCore 2"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("slices", "names", "called"), [
+    # The most ops; and who runs the backward pass
+    (
+        [(0, 0, 9, "a"), (1, 0, 9, "a"), (1, 9, 9, "b"), (2, 0, 9, BACKWARD)],
+        ["thread 7 (python3)", "thread 8 (python3)", "thread 9 (python3)"],
+        ["CPU thread 7", "CPU main", "CPU autograd"],
+    ),
+    # Steps before ops; two threads run backward passes
+    (
+        [(0, 0, 9, "ProfilerStep#1"), (1, 0, 9, BACKWARD), (1, 9, 9, "x"), (2, 0, 9, BACKWARD)],
+        ["thread 7 (python3)", "thread 8 (pt_autograd_0)", "thread 9 (pt_autograd_1)"],
+        ["CPU main", "CPU autograd 8", "CPU autograd 9"],
+    ),
+    # Without steps: not who runs the backward pass, however many ops that has
+    (
+        [(0, 0, 9, "a"), (1, 0, 9, BACKWARD), (1, 9, 9, "x"), (1, 18, 9, "x")],
+        ["thread 7 (python3)", "thread 8 (python3)"],
+        ["CPU main", "CPU autograd"],
+    ),
+    # Nothing but a backward pass was recorded: its thread is no main one
+    ([(0, 0, 9, BACKWARD)], ["thread 8 (pt_autograd_0)"], ["CPU autograd"]),
+    # On a CPU the main thread runs the backward pass, too
+    ([(0, 0, 9, "ProfilerStep#1"), (0, 9, 9, BACKWARD)], ["thread 7 (python)"], ["CPU main"]),
+    # A name that says something is kept
+    (
+        [(0, 0, 9, "a"), (0, 9, 9, "a"), (1, 0, 9, "b"), (2, 0, 9, "b"), (3, 0, 9, "b")],
+        ["thread 7", "thread 8 (pt_data_worker)", "thread 9 (pt_data_worker)", "thread 10 (pin memory)"],
+        ["CPU main", "pt_data_worker 8", "pt_data_worker 9", "pin memory"],
+    ),
+    # A name of the file's own
+    (
+        [(0, 0, 9, "a"), (0, 9, 9, "a"), (1, 0, 9, "b")],
+        ["thread 1", "EngineCore 2"],
+        ["CPU main", "EngineCore 2"],
+    ),
+])  # fmt: skip
 def test_threads(slices, names, called):
     assert list(roles(named(trace_of(slices), *names))) == called
 

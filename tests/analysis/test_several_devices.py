@@ -66,13 +66,9 @@ def waiting(tmp_path: Path, devices: int, call: str, op: str) -> Trace:
     return trace_of(tmp_path, *events)
 
 
-@pytest.mark.parametrize(
-    ("rule", "call", "op"),
-    [
-        ("blocking_calls", "cudaStreamSynchronize", "aten::item"),
-        ("explicit_waits", "cudaDeviceSynchronize", ""),
-    ],
-)
+@pytest.mark.parametrize(("rule", "call", "op"), [
+    ("blocking_calls", "cudaStreamSynchronize", "aten::item"), ("explicit_waits", "cudaDeviceSynchronize", "")
+])  # fmt: skip
 def test_each_device_is_idle_while_the_cpu_waits(tmp_path, rule, call, op):
     one = found(waiting(tmp_path, 1, call, op), rule)
     two = found(waiting(tmp_path, 2, call, op), rule)

@@ -70,11 +70,9 @@ def test_which_columns_fit():
 
 def test_where_there_is_plenty_texts_are_shown_in_full():
     columns = [
-        Column("time", width=10),
-        Column("in", width=26, right=False),
-        Column("op", width=20, right=False),
-        Column("name", right=False),
-    ]
+        Column("time", width=10), Column("in", width=26, right=False), Column("op", width=20, right=False),
+        Column("name", right=False)
+    ]  # fmt: skip
 
     def at(width: int) -> list[int]:
         return [cells for _, cells in fit(columns, width)]
@@ -111,18 +109,15 @@ def test_what_differs_in_mangled_names():
     assert differences([f"_ZN3lib6kernelILi{n}EEEvv" for n in (4, 8)]) == ["4", "8"]
 
 
-@pytest.mark.parametrize(
-    ("shapes", "told"),
-    [
-        ("[[4, 256, 512], [512], [], []]", "4x256x512, 512"),
-        ("[[1024], [], [8, 8]]", "1024, [], 8x8"),
-        ("[[], [2, 3]]", "[], 2x3"),
-        ("[[[2, 3], [4]], []]", "[2x3, 4]"),  # a list of tensors
-        ("[[]]", ""),
-        ("[]", ""),
-        ("", ""),
-        ("[[4, 256, [512", "[[4, 256, [512"),
-    ],
-)
+@pytest.mark.parametrize(("shapes", "told"), [
+    ("[[4, 256, 512], [512], [], []]", "4x256x512, 512"),
+    ("[[1024], [], [8, 8]]", "1024, [], 8x8"),
+    ("[[], [2, 3]]", "[], 2x3"),
+    ("[[[2, 3], [4]], []]", "[2x3, 4]"),  # a list of tensors
+    ("[[]]", ""),
+    ("[]", ""),
+    ("", ""),
+    ("[[4, 256, [512", "[[4, 256, [512"),
+])  # fmt: skip
 def test_shapes_for_the_screen(shapes, told):
     assert brief_shapes(shapes) == told

@@ -63,11 +63,9 @@ def test_what_each_moment_counts_as(tmp_path):
 def test_after_the_last_work_the_ops_of_every_thread_count(tmp_path):
     """But of waiting and allocating, those of the thread that launched last."""
     events = [
-        *run(10, 10, 1),
-        cpu("aten::mm", 50, 30),
-        on(cpu("aten::mul", 70, 20), 5),
-        cpu("idle", 0, 100, "user_annotation"),
-    ]
+        *run(10, 10, 1), cpu("aten::mm", 50, 30), on(cpu("aten::mul", 70, 20), 5),
+        cpu("idle", 0, 100, "user_annotation")
+    ]  # fmt: skip
     events.append(on(cpu("cudaMalloc", 91, 5, "cuda_runtime"), 5))
     trace = trace_of(tmp_path, *events)
     assert of_all(trace, 20, 100) == {"dispatch": 40, "host": 40}
@@ -97,18 +95,10 @@ def test_the_lead_of_a_range(tmp_path):
     assert (devices.lead(low, high)[0] / 1000).tolist() == [0, 0, 10, 0, 30, 0, 5]
 
 
-@pytest.mark.parametrize(
-    ("leads", "found"),
-    [
-        ((21, 10, 10), 21),
-        ((20, 10, 10), 0),
-        ((21, 4, 10, 80), 21),
-        ((50,), 0),
-        ((50, 0), 50),
-        ((6, 3), 0),
-        ((7, 3), 7),
-    ],
-)
+@pytest.mark.parametrize(("leads", "found"), [
+    ((21, 10, 10), 21), ((20, 10, 10), 0), ((21, 4, 10, 80), 21), ((50,), 0), ((50, 0), 50), ((6, 3), 0),
+    ((7, 3), 7)
+])  # fmt: skip
 def test_a_lead_in_is_longer_than_twice_the_usual(tmp_path, leads, found):
     """That of the first range, if it is more than twice the middle of the others."""
     events = [e for i, lead in enumerate(leads) for e in run(100 * i + lead, 99 - lead, i + 1)]

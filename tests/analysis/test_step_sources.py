@@ -52,10 +52,8 @@ def test_a_step_ends_with_the_optimizer(tmp_path):
     trace = trace_of(tmp_path, *training(3))
     steps = find_steps(trace)
     assert (steps.source, steps.name, steps.number.tolist()) == (
-        "Optimizer.step",
-        "Optimizer.step",
-        [0, 1, 2],
-    )
+        "Optimizer.step", "Optimizer.step", [0, 1, 2]
+    )  # fmt: skip
     assert spans(steps) == [(0, 97), (97, 197), (197, 297)]
     assert [trace.name_of(int(i)) for i in steps.event] == ["Optimizer.step#SGD.step"] * 3
     assert step_scope(trace, 1).label == "step 1"
@@ -87,13 +85,11 @@ def test_optimizers_that_follow_each_other_end_one_step(tmp_path):
 def test_an_optimizer_within_another_or_within_the_backward_pass(tmp_path):
     inner = [note("Optimizer.step#SGD.step", 100 * i + 84, 2) for i in range(3)]
     hooks = [
-        event
-        for i in range(15)
-        for event in (
+        event for i in range(15) for event in (
             cpu("autograd::engine::evaluate_function: AccumulateGrad", 20 * i + 1, 5) | {"tid": 5},
-            note("Optimizer.step#SGD.step", 20 * i + 2, 3, tid=5),
+            note("Optimizer.step#SGD.step", 20 * i + 2, 3, tid=5)
         )
-    ]
+    ]  # fmt: skip
     assert spans(found(tmp_path, *training(3), *inner, *hooks)) == [(0, 97), (97, 197), (197, 297)]
 
 
@@ -125,14 +121,10 @@ def loop(name: str, count: int, tid: int = 9, kernels: str = "ab", offset: float
     return events
 
 
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [
-        ("decode", [0, 1]),
-        ("[Executor] _forward_step *: 0 ctx reqs, 3 gen reqs", [5, 6]),
-        ("step[DECODE bs=8]", [0, 1]),
-    ],
-)
+@pytest.mark.parametrize(("name", "number"), [
+    ("decode", [0, 1]), ("[Executor] _forward_step *: 0 ctx reqs, 3 gen reqs", [5, 6]),
+    ("step[DECODE bs=8]", [0, 1])
+])  # fmt: skip
 def test_an_annotation_that_repeats(tmp_path, name, number):
     steps = found(tmp_path, *loop(name, 2))
     shown = name if "*" not in name else "[Executor] _forward_step *: * ctx reqs, * gen reqs"
@@ -309,13 +301,11 @@ def test_prefill_then_decoding(tmp_path):
     tokens = "pqrpqrpqrpq" + "abcbcd" * 8
     at = [110 + 60 * i + 55 for i in range(8)]
     copies = [
-        e
-        for i, t in enumerate(at)
-        for e in (
-            launch(t, 900 + i, 2, "cudaMemcpyAsync"),
-            memcpy(t + 3, 1, 900 + i, "DtoH (Device -> Pinned)"),
+        e for i,
+        t in enumerate(at) for e in (
+            launch(t, 900 + i, 2, "cudaMemcpyAsync"), memcpy(t + 3, 1, 900 + i, "DtoH (Device -> Pinned)")
         )
-    ]
+    ]  # fmt: skip
     assert len(found(tmp_path, *sequence(tokens), *copies)) == 8
     copies[7] = memcpy(at[3] + 3, 1, 903, "HtoD (Pinned -> Device)")  # one does not
     assert found(tmp_path, *sequence(tokens), *copies).source == ""
@@ -339,18 +329,15 @@ def replays(count: int, *, copied: int = 99, call: str = "cudaGraphLaunch") -> l
     return events
 
 
-@pytest.mark.parametrize(
-    ("events", "steps"),
-    [
-        (replays(4), 4),
-        (replays(3), 3),
-        (replays(2), 0),  # two rounds are no loop
-        (replays(4, copied=2), 0),  # the layers of a model may be graphs of one kind
-        (replays(4, copied=0), 0),
-        (replays(4, call="cudaLaunchKernel"), 0),
-        ([*replays(4), launch(380, 900), kernel(385, 5, 900, name="other")], 0),
-    ],
-)
+@pytest.mark.parametrize(("events", "steps"), [
+    (replays(4), 4),
+    (replays(3), 3),
+    (replays(2), 0),  # two rounds are no loop
+    (replays(4, copied=2), 0),  # the layers of a model may be graphs of one kind
+    (replays(4, copied=0), 0),
+    (replays(4, call="cudaLaunchKernel"), 0),
+    ([*replays(4), launch(380, 900), kernel(385, 5, 900, name="other")], 0),
+])  # fmt: skip
 def test_replays_of_one_graph(tmp_path, events, steps):
     table = found(tmp_path, *events)
     assert len(table) == steps
@@ -476,18 +463,15 @@ def without_kernels(events: list[Event], of_round: dict[int, int], each: int) ->
     return kept
 
 
-@pytest.mark.parametrize(
-    ("lost", "count"),
-    [
-        ({}, 4),
-        ({3: 1}, 4),  # nine of ten ran
-        ({3: 2}, 3),
-        ({2: 3, 3: 2}, 2),
-        ({1: 9, 3: 1}, 4),  # lost in the middle: the last one is whole
-        ({1: 5, 3: 10}, 3),
-        ({0: 2, 1: 2, 2: 2, 3: 2}, 4),  # none is
-    ],
-)
+@pytest.mark.parametrize(("lost", "count"), [
+    ({}, 4),
+    ({3: 1}, 4),  # nine of ten ran
+    ({3: 2}, 3),
+    ({2: 3, 3: 2}, 2),
+    ({1: 9, 3: 1}, 4),  # lost in the middle: the last one is whole
+    ({1: 5, 3: 10}, 3),
+    ({0: 2, 1: 2, 2: 2, 3: 2}, 4),  # none is
+])  # fmt: skip
 def test_a_last_step_that_ran_in_part(tmp_path, lost, count):
     events = []
     for i in range(4):
@@ -521,14 +505,11 @@ def test_the_number_that_counts_up(tmp_path):
     assert numbers("step 999999999", "step 1000000000") == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("names", "shown"),
-    [
-        (("prefill", "decode", "extend"), "prefill, decode, extend"),
-        (("prefill", "decode", "extend", "verify"), "prefill, decode, extend, ..."),
-        (("prefill", "decode 1", "decode 2"), "prefill, decode *"),
-    ],
-)
+@pytest.mark.parametrize(("names", "shown"), [
+    (("prefill", "decode", "extend"), "prefill, decode, extend"),
+    (("prefill", "decode", "extend", "verify"), "prefill, decode, extend, ..."),
+    (("prefill", "decode 1", "decode 2"), "prefill, decode *")
+])  # fmt: skip
 def test_rounds_of_several_names(tmp_path, names, shown):
     events = loop("x", len(names), kernels="a")
     events = [e | {"name": names[i // 3]} if i % 3 == 0 else e for i, e in enumerate(events)]
@@ -641,14 +622,10 @@ def test_graphs_are_told_apart_by_how_many_kernels_they_launch(tmp_path):
 def test_a_thread_that_launches_less_than_half_has_no_steps(tmp_path, more, steps):
     """30 kernels of 4 us, and 15 on each of two other threads."""
     others = [
-        e
-        for tid in (3, 4)
-        for i in range(15)
-        for e in (
-            launch(20 * i, 1000 * tid + i) | {"tid": tid},
-            kernel(20 * i + 5, more, 1000 * tid + i, tid, "x"),
+        e for tid in (3, 4) for i in range(15) for e in (
+            launch(20 * i, 1000 * tid + i) | {"tid": tid}, kernel(20 * i + 5, more, 1000 * tid + i, tid, "x")
         )
-    ]
+    ]  # fmt: skip
     assert len(found(tmp_path, *sequence("abcbcd" * 5), *others, *waits(5, 6))) == steps
 
 
@@ -677,17 +654,12 @@ def test_every_repetition_but_the_last_shows_that_it_is_a_step(tmp_path, missing
     assert not len(found(tmp_path, *sequence("abcbcd" * 5), *elsewhere))
 
 
-@pytest.mark.parametrize(
-    ("name", "category", "evidence"),
-    [
-        ("aten::embedding", "cpu_op", True),
-        ("aten::embedding_dense_backward", "cpu_op", False),
-        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "user_annotation", True),
-        ("cudaEventSynchronize", "cuda_runtime", True),
-        ("cudaEventRecord", "cuda_runtime", False),
-        ("autograd::engine::evaluate_function: MmBackward0", "cpu_op", True),
-    ],
-)
+@pytest.mark.parametrize(("name", "category", "evidence"), [
+    ("aten::embedding", "cpu_op", True), ("aten::embedding_dense_backward", "cpu_op", False),
+    ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "user_annotation", True),
+    ("cudaEventSynchronize", "cuda_runtime", True), ("cudaEventRecord", "cuda_runtime", False),
+    ("autograd::engine::evaluate_function: MmBackward0", "cpu_op", True)
+])  # fmt: skip
 def test_what_shows_a_step(tmp_path, name, category, evidence):
     events = [cpu(name, 60 * i + 45, 0.5, category) for i in range(5)]
     assert len(found(tmp_path, *sequence("abcbcd" * 5), *events)) == (5 if evidence else 0)
@@ -716,13 +688,11 @@ def test_a_phase_before_has_to_be_handed_over_in_each_repetition(tmp_path):
 
     def copies(*at: float) -> list[Event]:
         return [
-            e
-            for i, t in enumerate(at)
-            for e in (
-                launch(t, 900 + i, 2, "cudaMemcpyAsync"),
-                memcpy(t + 3, 1, 900 + i, "DtoH (Device -> Pinned)"),
+            e for i,
+            t in enumerate(at) for e in (
+                launch(t, 900 + i, 2, "cudaMemcpyAsync"), memcpy(t + 3, 1, 900 + i, "DtoH (Device -> Pinned)")
             )
-        ]
+        ]  # fmt: skip
 
     evidence = [cpu("aten::embedding", 110 + 60 * i + 4, 0.5) for i in range(8)]
     assert not len(found(tmp_path, *sequence(tokens), *evidence, *copies(5, 15, 25)))
@@ -731,15 +701,12 @@ def test_a_phase_before_has_to_be_handed_over_in_each_repetition(tmp_path):
     assert not len(found(tmp_path, *sequence(tokens), *evidence, *copies(*each[:4], *each[5:])))
 
 
-@pytest.mark.parametrize(
-    ("forward", "skip", "starts"),
-    [
-        ("abcd", 0, [0, 200, 400, 600]),  # the forward pass of each, on a thread of its own
-        ("abcd", 2, [60, 200, 400, 600]),  # the recording begins in the first one
-        ("a", 0, [60, 260, 460, 660]),  # too little
-        ("", 0, [60, 260, 460, 660]),
-    ],
-)
+@pytest.mark.parametrize(("forward", "skip", "starts"), [
+    ("abcd", 0, [0, 200, 400, 600]),  # the forward pass of each, on a thread of its own
+    ("abcd", 2, [60, 200, 400, 600]),  # the recording begins in the first one
+    ("a", 0, [60, 260, 460, 660]),  # too little
+    ("", 0, [60, 260, 460, 660]),
+])  # fmt: skip
 def test_what_another_thread_launches_before_each(tmp_path, forward, skip, starts):
     """As where no ops are recorded, so that the thread of the backward pass does not say what it is."""
     events: list[Event] = []

@@ -32,18 +32,9 @@ DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 TRACES = sorted([*DATA.glob("*.json.gz"), *SAMPLES.glob("*.json.gz")])
 SUMS = (
-    "busy",
-    "idle",
-    "compute",
-    "communication",
-    "exposed_communication",
-    "copy",
-    "exposed_copy",
-    "set",
-    "launches",
-    "kernels",
-    "copies",
-)
+    "busy", "idle", "compute", "communication", "exposed_communication", "copy", "exposed_copy", "set",
+    "launches", "kernels", "copies"
+)  # fmt: skip
 
 
 def check_sums(trace: Trace, steps: Steps) -> None:
@@ -92,23 +83,15 @@ def test_of_annotations_that_start_together_the_outer_one_comes_first(tmp_path):
     inner, outer = (cpu("loop", 0, length, "user_annotation") for length in (40, 100))
     later = cpu("loop", 60, 20, "user_annotation")
     assert find_steps(trace_of(tmp_path, inner, outer, later), "loop").end.tolist() == [
-        100_000,
-        40_000,
-        80_000,
-    ]
+        100_000, 40_000, 80_000
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "verdict"),
-    [
-        ("matmul_add_64_cold_eager", "overhead-bound"),
-        ("matmul_add_64_warm_eager", "overhead-bound"),
-        ("matmul_add_64_nosched_20", "overhead-bound"),
-        ("matmul_add_4096_warm_eager", "compute-bound"),
-        ("matmul_add_4096_warm_compile", "compute-bound"),
-        ("llama_train", "overhead-bound"),
-    ],
-)
+@pytest.mark.parametrize(("name", "verdict"), [
+    ("matmul_add_64_cold_eager", "overhead-bound"), ("matmul_add_64_warm_eager", "overhead-bound"),
+    ("matmul_add_64_nosched_20", "overhead-bound"), ("matmul_add_4096_warm_eager", "compute-bound"),
+    ("matmul_add_4096_warm_compile", "compute-bound"), ("llama_train", "overhead-bound")
+])  # fmt: skip
 def test_verdict_on_recorded_traces(name, verdict):
     whole = summarize_steps(load(DATA / f"{name}.json.gz")).whole
     assert whole.verdict.verdict == verdict
@@ -147,15 +130,13 @@ def test_overlap_counts_once_and_exposed_is_what_nothing_hides(tmp_path):
     copy = pair(30, 170, 50, 4, "Memcpy HtoD (Pinned -> Device)", 20)
     copy[1]["cat"] = "gpu_memcpy"
     trace = trace_of(
-        tmp_path,
-        cpu("ProfilerStep#0", 0, 100, "user_annotation"),
-        *pair(5, 20, 60, 1),
+        tmp_path, cpu("ProfilerStep#0", 0, 100, "user_annotation"), *pair(5, 20, 60, 1),
         *pair(10, 40, 60, 2, stream=8),
         *pair(
             20, 60, 120, 3, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 30
         ),
-        *copy,
-    )
+        *copy
+    )  # fmt: skip
     (row,) = summarize_steps(trace).rows
     assert row.compute == 80_000
     assert (row.communication, row.exposed_communication) == (120_000, 80_000)
@@ -257,10 +238,8 @@ def test_steps_and_their_windows(tmp_path):
     ]  # fmt: skip
     low, high = step_windows(trace, steps)
     assert list(zip(low.tolist(), high.tolist(), strict=True)) == [
-        (0, 100_000),
-        (100_000, 200_000),
-        (200_000, 290_000),
-    ]
+        (0, 100_000), (100_000, 200_000), (200_000, 290_000)
+    ]  # fmt: skip
 
 
 def test_when_work_was_launched(tmp_path):
@@ -302,18 +281,15 @@ def test_sums_over_steps(tmp_path):
     assert {r.duration for r in steps.rows} == {90_000}
 
 
-@pytest.mark.parametrize(
-    ("lengths", "unusual"),
-    [
-        ((100, 100, 151), [False, False, True]),
-        ((100, 100, 150), [False, False, False]),
-        ((100, 100, 49), [False, False, True]),
-        ((100, 400), [False, False]),
-        # The middle is 110, the middle deviation 20: 3 · 1.4826 · 20 = 88.96.
-        ((100, 120, 80, 199), [False, False, False, True]),
-        ((100, 120, 80, 198), [False, False, False, False]),
-    ],
-)
+@pytest.mark.parametrize(("lengths", "unusual"), [
+    ((100, 100, 151), [False, False, True]),
+    ((100, 100, 150), [False, False, False]),
+    ((100, 100, 49), [False, False, True]),
+    ((100, 400), [False, False]),
+    # The middle is 110, the middle deviation 20: 3 · 1.4826 · 20 = 88.96.
+    ((100, 120, 80, 199), [False, False, False, True]),
+    ((100, 120, 80, 198), [False, False, False, False]),
+])  # fmt: skip
 def test_unusual_steps(tmp_path, lengths, unusual):
     events = [step(i, 1000 * i, length) for i, length in enumerate(lengths)]
     steps = summarize_steps(trace_of(tmp_path, *events))
@@ -333,12 +309,8 @@ def test_scopes(tmp_path):
     assert names(range_scope(19_999, 120_001)) == {"k7", "k8"}
     scope = step_scope(trace, 9)
     assert (scope.kind, scope.start, scope.end, scope.step, scope.by_launch) == (
-        "step",
-        200_000,
-        290_000,
-        2,
-        True,
-    )
+        "step", 200_000, 290_000, 2, True
+    )  # fmt: skip
     with pytest.raises(LookupError, match=r"no step 6 in this trace \(steps: 7 to 9\)"):
         step_scope(trace, 6)
     with pytest.raises(ValueError, match="empty"):
@@ -359,10 +331,8 @@ def test_steps_by_an_annotation(tmp_path):
     trace = trace_of(tmp_path, *events, cpu("ProfilerStep#x", 0, 1, "user_annotation"))
     steps = find_steps(trace, "train")
     assert (steps.number.tolist(), steps.start.tolist(), steps.name) == (
-        [0, 1, 2],
-        [0, 10_000, 20_000],
-        "train",
-    )
+        [0, 1, 2], [0, 10_000, 20_000], "train"
+    )  # fmt: skip
     assert len(find_steps(trace)) == 0
     assert [row.label for row in summarize_steps(trace, "train").rows] == ["train 0", "train 1", "train 2"]
 
@@ -412,11 +382,8 @@ def test_the_lead_in_is_left_out_of_the_first_step_and_of_the_whole(tmp_path):
     assert steps.whole.busy_share == pytest.approx(200 / 350), "of the recording"
     assert [row.verdict.judged for row in steps.rows] == [40_000, 100_000, 100_000]
     assert [int(row.judged.sum()) for row in (*steps.rows, steps.whole)] == [
-        40_000,
-        100_000,
-        100_000,
-        240_000,
-    ]
+        40_000, 100_000, 100_000, 240_000
+    ]  # fmt: skip
 
 
 def test_steps_that_launched_nothing(tmp_path):
@@ -432,11 +399,8 @@ def test_steps_that_launched_nothing(tmp_path):
 
 def test_steps_of_the_cpu_alone(tmp_path):
     ops = [
-        cpu("aten::mm", 0, 10),
-        cpu("aten::mm", 110, 20),
-        cpu("aten::mm", 150, 40),
-        cpu("aten::mm", 260, 40),
-    ]
+        cpu("aten::mm", 0, 10), cpu("aten::mm", 110, 20), cpu("aten::mm", 150, 40), cpu("aten::mm", 260, 40)
+    ]  # fmt: skip
     steps = summarize_steps(trace_of(tmp_path, *ops, step(1, 100, 40), step(2, 140, 60)))
 
     def of(verdict: Verdict) -> tuple[int, int]:

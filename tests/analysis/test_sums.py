@@ -76,14 +76,9 @@ def test_calls_are_merged_in_few_passes_as_call_by_call(made):
     )
     name[::2], begin[::2], duration[::2] = 0, -1, 99
     tree = calls._Tree(
-        np.arange(1, 2 * len(made), 2),
-        np.array(group, dtype=np.int32),
-        name,
-        begin,
-        duration,
-        np.array(apart, dtype=np.bool_),
-        device,
-    )
+        np.arange(1, 2 * len(made), 2), np.array(group, dtype=np.int32), name, begin, duration,
+        np.array(apart, dtype=np.bool_), device
+    )  # fmt: skip
     found = calls._in_few_passes(tree)
     top = np.where(found.removed, found.parent, np.arange(len(made)))
     columns = (found.parent, found.removed, found.innermost, top, found.self_cpu, device, found.total)

@@ -273,28 +273,25 @@ def split(**parts: int) -> I64:
     return time
 
 
-@pytest.mark.parametrize(
-    ("parts", "verdict"),
-    [
-        ({"compute": 80, "host": 20}, "compute-bound"),
-        ({"compute": 79, "host": 21}, "mixed"),
-        ({"compute": 50, "dispatch": 30, "host": 20}, "overhead-bound"),
-        ({"compute": 51, "dispatch": 30, "host": 19}, "mixed"),
-        ({"compute": 1, "sync": 10, "allocation": 10, "dispatch": 10, "host": 10, "launch": 10, "queued": 49},
-         "overhead-bound"),
-        ({"compute": 20, "queued": 80}, "mixed"),
-        ({"compute": 20, "unlinked": 80}, "mixed"),
-        ({"compute": 20, "back_to_back": 80}, "mixed"),
-        ({"compute": 50, "communication": 50}, "communication-bound"),
-        ({"compute": 51, "communication": 49}, "mixed"),
-        ({"compute": 10, "copies": 50, "host": 40}, "copy-bound"),
-        # Neither the first use of the device nor the profiler counts, nor what was under way.
-        ({"compute": 8, "host": 2, "initialisation": 1000}, "compute-bound"),
-        ({"compute": 8, "host": 2, "profiler": 1000}, "compute-bound"),
-        ({"compute": 8, "host": 2, "in_flight": 1000}, "compute-bound"),
-        ({"host": 100}, "not known"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parts", "verdict"), [
+    ({"compute": 80, "host": 20}, "compute-bound"),
+    ({"compute": 79, "host": 21}, "mixed"),
+    ({"compute": 50, "dispatch": 30, "host": 20}, "overhead-bound"),
+    ({"compute": 51, "dispatch": 30, "host": 19}, "mixed"),
+    ({"compute": 1, "sync": 10, "allocation": 10, "dispatch": 10, "host": 10, "launch": 10, "queued": 49},
+     "overhead-bound"),
+    ({"compute": 20, "queued": 80}, "mixed"),
+    ({"compute": 20, "unlinked": 80}, "mixed"),
+    ({"compute": 20, "back_to_back": 80}, "mixed"),
+    ({"compute": 50, "communication": 50}, "communication-bound"),
+    ({"compute": 51, "communication": 49}, "mixed"),
+    ({"compute": 10, "copies": 50, "host": 40}, "copy-bound"),
+    # Neither the first use of the device nor the profiler counts, nor what was under way.
+    ({"compute": 8, "host": 2, "initialisation": 1000}, "compute-bound"),
+    ({"compute": 8, "host": 2, "profiler": 1000}, "compute-bound"),
+    ({"compute": 8, "host": 2, "in_flight": 1000}, "compute-bound"),
+    ({"host": 100}, "not known"),
+])  # fmt: skip
 def test_verdicts(parts, verdict):
     found = judge(split(**parts), 10_000)
     assert found.verdict == verdict
@@ -380,16 +377,13 @@ def test_communication_is_said_from_a_tenth_of_the_busy_time_on(talk, said):
     assert communication_text(judge(split(host=5), 1)) == ""
 
 
-@pytest.mark.parametrize(
-    ("parts", "words", "not_said"),
-    [
-        # Of the busy time, 35 of 80 are communication; said where it is not one of the two.
-        ({"compute": 45, "communication": 35, "host": 20}, ("45.0%", "35.0%"), ("20.0%", "43.8%")),
-        ({"compute": 45, "host": 35, "communication": 20}, ("45.0%", "35.0%", "30.8%"), ("20.0%",)),
-        ({"queued": 60, "compute": 40}, ("60.0%", "40.0%"), ()),
-        ({"unlinked": 60, "copies": 40}, ("60.0%", "40.0%"), ("50.0%",)),
-    ],
-)
+@pytest.mark.parametrize(("parts", "words", "not_said"), [
+    # Of the busy time, 35 of 80 are communication; said where it is not one of the two.
+    ({"compute": 45, "communication": 35, "host": 20}, ("45.0%", "35.0%"), ("20.0%", "43.8%")),
+    ({"compute": 45, "host": 35, "communication": 20}, ("45.0%", "35.0%", "30.8%"), ("20.0%",)),
+    ({"queued": 60, "compute": 40}, ("60.0%", "40.0%"), ()),
+    ({"unlinked": 60, "copies": 40}, ("60.0%", "40.0%"), ("50.0%",)),
+])  # fmt: skip
 def test_a_mixed_verdict_names_the_two_largest_parts(parts, words, not_said):
     found = judge(split(**parts), 1)
     assert found.verdict == "mixed"

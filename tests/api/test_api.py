@@ -214,13 +214,10 @@ class Running:
         self.canceled = True
 
 
-@pytest.mark.parametrize(
-    ("end", "error", "said"),
-    [
-        (None, KeyboardInterrupt, None),
-        (Failed(0, "workload", "failed", ("...", "ValueError: 3")), tt.TraceError, "failed: ValueError: 3"),
-    ],
-)
+@pytest.mark.parametrize(("end", "error", "said"), [
+    (None, KeyboardInterrupt, None),
+    (Failed(0, "workload", "failed", ("...", "ValueError: 3")), tt.TraceError, "failed: ValueError: 3")
+])  # fmt: skip
 def test_a_capture_that_ends_otherwise(monkeypatch, end, error, said):
     running = Running(end)
     monkeypatch.setattr(capture_run, "start", lambda options: running)

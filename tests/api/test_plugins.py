@@ -159,20 +159,16 @@ def test_what_a_rule_says_is_safe(install, trace):
     assert "\x1b" not in command("findings", trace)[1]
 
 
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ("raise SystemExit(3)", "SystemExit: 3"),
-        ("rule = 3", "is not a function of a part of a trace"),
-        ("other = 3", "AttributeError: module 'acme_plugin' has no attribute 'rule'"),
-        ("def rule(part): raise ValueError('a\\nb\\x1b[0m')", "ValueError: a b␛[0m"),
-        ("def rule(part): yield 3", "AttributeError: 'int' object has no attribute 'severity'"),
-        (RULE.replace('"high"', '"loud"'), "ValueError: severity 'loud': expected one of high, medium"),
-        (RULE.replace("(0,)", "()"), "ValueError: evidence must be slices of the trace, at least one"),
-        (RULE.replace("(0,)", "(99,)"), "ValueError: evidence must be slices of the trace"),
-    ],
-)
+@pytest.mark.parametrize(("code", "why"), [
+    ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+    ("raise SystemExit(3)", "SystemExit: 3"), ("rule = 3", "is not a function of a part of a trace"),
+    ("other = 3", "AttributeError: module 'acme_plugin' has no attribute 'rule'"),
+    ("def rule(part): raise ValueError('a\\nb\\x1b[0m')", "ValueError: a b␛[0m"),
+    ("def rule(part): yield 3", "AttributeError: 'int' object has no attribute 'severity'"),
+    (RULE.replace('"high"', '"loud"'), "ValueError: severity 'loud': expected one of high, medium"),
+    (RULE.replace("(0,)", "()"), "ValueError: evidence must be slices of the trace, at least one"),
+    (RULE.replace("(0,)", "(99,)"), "ValueError: evidence must be slices of the trace")
+])  # fmt: skip
 def test_a_broken_rule_costs_one_line(install, trace, code, why):
     before = command("findings", trace)[1]
     install(code, rules="loud = acme_plugin:rule")
@@ -233,15 +229,12 @@ FORMAT = """
 """
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("raise ZeroDivisionError('a\\x1b')", "cannot be read by the format acme of acme 1.2: a␛"),
-        ("from tracetui.core.errors import TraceError; raise TraceError('is\\x07 empty')", "is␇ empty"),
-        ("return None", "cannot be read by the format acme of acme 1.2: "),
-        ("raise OSError(5, 'Input/output error')", "input/output error"),
-    ],
-)
+@pytest.mark.parametrize(("body", "said"), [
+    ("raise ZeroDivisionError('a\\x1b')", "cannot be read by the format acme of acme 1.2: a␛"),
+    ("from tracetui.core.errors import TraceError; raise TraceError('is\\x07 empty')", "is␇ empty"),
+    ("return None", "cannot be read by the format acme of acme 1.2: "),
+    ("raise OSError(5, 'Input/output error')", "input/output error")
+])  # fmt: skip
 def test_a_format_that_fails_is_an_error_of_one_line(install, tmp_path, body, said):
     install(FORMAT.format(body), formats="acme = acme_plugin")
     path = tmp_path / "x"

@@ -36,20 +36,14 @@ def warmed(command: list[str], start_new_session: bool, **how: Any) -> subproces
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cleans_up",
-        "os_exit",
-        "sigterm_self",
-        "thread_trains",
-        "copies_the_optimizer",
-        *(
-            pytest.param(name, marks=pytest.mark.long)
-            for name in ("asyncio_task", "bare_except", "exit_3", "optimizer_per_task")
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "cleans_up", "os_exit", "sigterm_self", "thread_trains", "copies_the_optimizer",
+    *(
+        pytest.param(name, marks=pytest.mark.long) for name in (
+            "asyncio_task", "bare_except", "exit_3", "optimizer_per_task"
+        )
+    )
+])  # fmt: skip
 def test_a_program_is_as_without_us(name, alone, tmp_path):
     assert alone.try_program(name, alone.CAPTURE, tmp_path, start=warmed)[0] == []
 

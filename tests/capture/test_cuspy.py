@@ -94,11 +94,9 @@ def test_the_options_reach_cuspy_and_its_trace_is_kept_as_json(run):
     assert (ran.info["profiler"], ran.info["steps"]) == ("cuspy", 3)
     (said,) = ran.said
     assert said["config"] == {
-        "enable_cuda_sync_events": True,
-        "enable_environment_counters": True,
-        "enable_graph_dependencies": True,
-        "enable_event_node_ids": True,
-    }
+        "enable_cuda_sync_events": True, "enable_environment_counters": True,
+        "enable_graph_dependencies": True, "enable_event_node_ids": True
+    }  # fmt: skip
     assert said["metrics"]["metric_names"] == ["sm__cycles_active.avg.pct_of_peak_sustained_elapsed"]
     # What was tried and thrown away before is given up, and the GPU has done all that it was told to.
     assert said["registered"] == 0
@@ -203,16 +201,13 @@ def test_what_a_profiler_loses_to_ours_is_said(ours, own, lost, run, tmp_path):
     assert any(lost in text for text in ran.told)
 
 
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ({"counters": "sm"}, "--counters needs --profiler cuspy"),
-        ({"graph_dependencies": True}, "--graph-dependencies needs --profiler cuspy"),
-        ({"pftrace": True}, "--pftrace needs --profiler cuspy"),
-        ({"profiler": "cuspy", "counters": "sm,l2"}, "--counters takes sm, dram, power; got 'l2'"),
-        ({"profiler": "nsys"}, "--profiler must be one of kineto, cuspy"),
-    ],
-)
+@pytest.mark.parametrize(("how", "words"), [
+    ({"counters": "sm"}, "--counters needs --profiler cuspy"),
+    ({"graph_dependencies": True}, "--graph-dependencies needs --profiler cuspy"),
+    ({"pftrace": True}, "--pftrace needs --profiler cuspy"),
+    ({"profiler": "cuspy", "counters": "sm,l2"}, "--counters takes sm, dram, power; got 'l2'"),
+    ({"profiler": "nsys"}, "--profiler must be one of kineto, cuspy")
+])  # fmt: skip
 def test_options_that_cannot_be(how, words):
     with pytest.raises(OptionError, match=words):
         CaptureOptions("mlp", **how).check()

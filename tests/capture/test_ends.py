@@ -382,13 +382,10 @@ def test_a_torch_that_does_not_load(options, tmp_path, wrapped_python):
     assert end.message == "importing torch failed: libcudart.so.12: cannot open shared object file"
 
 
-@pytest.mark.parametrize(
-    ("python", "words"),
-    [
-        ("/no/such/python", "--python: no such program: /no/such/python"),
-        ("/bin/true", "/bin/true did not run the capture (exit status 0)"),
-    ],
-)
+@pytest.mark.parametrize(("python", "words"), [
+    ("/no/such/python", "--python: no such program: /no/such/python"),
+    ("/bin/true", "/bin/true did not run the capture (exit status 0)")
+])  # fmt: skip
 def test_a_python_that_is_none(python, words, options):
     end = start(options(python=python)).wait()
     assert isinstance(end, Failed)

@@ -114,19 +114,10 @@ def run(*words: str) -> Result:
 # What is asked
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("500ms", 0.5),
-        ("2", 2.0),
-        ("2s", 2.0),
-        ("1.5 h", 5400.0),
-        ("10m", 600.0),
-        ("250us", 0.00025),
-        (".5s", 0.5),
-        ("5\u03bcs", 5e-6),
-    ],
-)
+@pytest.mark.parametrize(("text", "value"), [
+    ("500ms", 0.5), ("2", 2.0), ("2s", 2.0), ("1.5 h", 5400.0), ("10m", 600.0), ("250us", 0.00025),
+    (".5s", 0.5), ("5\u03bcs", 5e-6)
+])  # fmt: skip
 def test_times(text, value):
     assert seconds(text) == pytest.approx(value)
 
@@ -338,11 +329,8 @@ def test_ranks_of_one_launch_are_a_job_without_their_launcher():
     others = [process(20, 19, 0, "b"), process(30), process(31, 30), process(40)]
     every = sorted([launcher, worker, *ranks, *others], key=lambda one: one.pid)
     assert [[one.pid for one in job.processes] for job in processes.jobs(every)] == [
-        [11, 12],
-        [20],
-        [30, 31],
-        [40],
-    ]
+        [11, 12], [20], [30, 31], [40]
+    ]  # fmt: skip
 
 
 def test_below_a_fork_server_they_belong_to_the_same_job(monkeypatch):
@@ -456,17 +444,14 @@ def test_of_several_those_in_which_nothing_ran_are_named(job, tmp_path):
     assert recorded.notes == (f"nothing ran in process {empty.pid}: its trace is not kept",)
 
 
-@pytest.mark.parametrize(
-    ("switch", "interval", "patience", "message"),
-    [
-        ("die", 30, 30, "ended before its recording was complete"),
-        ("never", 30, 0.2, "wrote no trace: it may be running under a profiler already"),
-        ("unfinished", 30, 0.2, "wrote no trace: its file was never finished"),
-        ("exec", 30, 0.2, r"runs another program now \(exec\)"),
-        ("close", 30, 0.2, "has closed the socket on which PyTorch asks"),
-        ("busy", 0, 1, "is already recording, for another profiler or an earlier request"),
-    ],
-)
+@pytest.mark.parametrize(("switch", "interval", "patience", "message"), [
+    ("die", 30, 30, "ended before its recording was complete"),
+    ("never", 30, 0.2, "wrote no trace: it may be running under a profiler already"),
+    ("unfinished", 30, 0.2, "wrote no trace: its file was never finished"),
+    ("exec", 30, 0.2, r"runs another program now \(exec\)"),
+    ("close", 30, 0.2, "has closed the socket on which PyTorch asks"),
+    ("busy", 0, 1, "is already recording, for another profiler or an earlier request")
+])  # fmt: skip
 def test_what_goes_wrong_is_said(switch, interval, patience, message, job, tmp_path, monkeypatch):
     monkeypatch.setattr(ask, "PATIENCE_SECONDS", patience)
     one = found(job("600", "0.1", switch), interval)
@@ -1117,17 +1102,14 @@ main(["attach", "no such job"])
 """
 
 
-@pytest.mark.parametrize(
-    ("where", "number", "code", "said"),
-    [
-        ("click", signal.SIGINT, -signal.SIGINT, ""),  # for a shell, 130
-        ("click", signal.SIGHUP, -signal.SIGHUP, ""),
-        ("tracetui.cli.attach", signal.SIGINT, 130, ""),
-        ("tracetui.capture.live.processes", signal.SIGINT, 130, "tracetui: nothing was recorded\n"),
-        ("tracetui.capture.live.processes", signal.SIGTERM, 143, "tracetui: nothing was recorded\n"),
-        ("tracetui.capture.live.processes", signal.SIGHUP, 129, "tracetui: nothing was recorded\n"),
-    ],
-)
+@pytest.mark.parametrize(("where", "number", "code", "said"), [
+    ("click", signal.SIGINT, -signal.SIGINT, ""),  # for a shell, 130
+    ("click", signal.SIGHUP, -signal.SIGHUP, ""),
+    ("tracetui.cli.attach", signal.SIGINT, 130, ""),
+    ("tracetui.capture.live.processes", signal.SIGINT, 130, "tracetui: nothing was recorded\n"),
+    ("tracetui.capture.live.processes", signal.SIGTERM, 143, "tracetui: nothing was recorded\n"),
+    ("tracetui.capture.live.processes", signal.SIGHUP, 129, "tracetui: nothing was recorded\n"),
+])  # fmt: skip
 def test_stopped_in_its_first_moments(where, number, code, said, tmp_path):
     command = [sys.executable, "-c", STOPPED, where, str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)

@@ -16,21 +16,18 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
 MAPS = "7f0-7f1 r-xp 0 00:00 1 /env/site-packages/cupti/cupti.cpython-312-x86_64-linux-gnu.so\n"
 
 
-@pytest.mark.parametrize(
-    ("files", "command", "named"),
-    [
-        ({"train.py": "tp.CuspyConfig()"}, "python -u train.py --x", "train.py"),
-        ({"train.py": "{'backend': 'cuspy'}"}, "torchrun --nproc-per-node 2 train.py", "train.py"),
-        ({"train.py": "import torch, profiling\nfrom lib.prof import x", "lib/prof.py": "CuspyConfig"},
-         "python train.py", "lib/prof.py"),
-        ({"pkg/train.py": "CuspyConfig"}, "python -m pkg.train", "pkg/train.py"),
-        ({"pkg/__init__.py": "", "pkg/__main__.py": "CuspyConfig"}, "python -m pkg", "pkg/__main__.py"),
-        ({"a.py": "import b", "b.py": "import a"}, "python a.py", None),
-        ({"train.py": "import torch.profiler"}, "python train.py", None),
-        ({}, "python missing.py -m", None),
-        ({}, "", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("files", "command", "named"), [
+    ({"train.py": "tp.CuspyConfig()"}, "python -u train.py --x", "train.py"),
+    ({"train.py": "{'backend': 'cuspy'}"}, "torchrun --nproc-per-node 2 train.py", "train.py"),
+    ({"train.py": "import torch, profiling\nfrom lib.prof import x", "lib/prof.py": "CuspyConfig"},
+     "python train.py", "lib/prof.py"),
+    ({"pkg/train.py": "CuspyConfig"}, "python -m pkg.train", "pkg/train.py"),
+    ({"pkg/__init__.py": "", "pkg/__main__.py": "CuspyConfig"}, "python -m pkg", "pkg/__main__.py"),
+    ({"a.py": "import b", "b.py": "import a"}, "python a.py", None),
+    ({"train.py": "import torch.profiler"}, "python train.py", None),
+    ({}, "python missing.py -m", None),
+    ({}, "", None),
+])  # fmt: skip
 def test_the_source_that_names_it(files, command, named, tmp_path):
     for name, text in files.items():
         path = tmp_path / name

@@ -57,12 +57,9 @@ class Daemon:
         free = [pid for pid in matched if not known[pid]][: request["process_limit"]]
         known |= dict.fromkeys(free, True)
         reply = {
-            "processesMatched": matched,
-            "eventProfilersTriggered": [],
-            "activityProfilersTriggered": free,
-            "eventProfilersBusy": 0,
-            "activityProfilersBusy": len(matched) - len(free),
-        }
+            "processesMatched": matched, "eventProfilersTriggered": [], "activityProfilersTriggered": free,
+            "eventProfilersBusy": 0, "activityProfilersBusy": len(matched) - len(free)
+        }  # fmt: skip
         connection.sendall(packed(reply))
 
 
@@ -76,15 +73,10 @@ def daemon() -> Iterator[Daemon]:
 def test_the_request_is_handed_over(daemon):
     daemon.jobs[0] = {100_000_001: False, 100_000_002: False, 100_000_003: False}
     assert ask_daemon(CONFIG, [100_000_001, 100_000_003], daemon.port) == 2
-    assert daemon.requests == [
-        {
-            "fn": "setKinetOnDemandRequest",
-            "config": CONFIG,
-            "job_id": 0,
-            "pids": [100_000_001, 100_000_003],
-            "process_limit": 1000,
-        }
-    ]
+    assert daemon.requests == [{
+        "fn": "setKinetOnDemandRequest", "config": CONFIG, "job_id": 0, "pids": [100_000_001, 100_000_003],
+        "process_limit": 1000
+    }]  # fmt: skip
 
 
 def test_a_process_that_has_not_taken_an_earlier_request_is_busy(daemon):
@@ -135,23 +127,18 @@ def test_an_answer_in_pieces(daemon):
     assert ask_daemon(CONFIG, [100_000_001], daemon.port) == 1
 
 
-@pytest.mark.parametrize(
-    ("reply", "message"),
-    [
-        (b"", "closed the connection"),
-        (b"\x01\x00", "closed the connection"),
-        (packed({})[:-1], "closed the connection"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not a dynolog daemon"),
-        (struct.pack("=i", -5) + b"{}", "is not a dynolog daemon"),
-        (struct.pack("=i", 0), "is not a dynolog daemon"),
-        (struct.pack("=i", 4) + b"\xff\xfe{}", "is not a dynolog daemon"),
-        (struct.pack("=i", 100_000) + b"[" * 100_000, "is not a dynolog daemon"),
-        (packed([1, 2]), "is not a dynolog daemon"),
-        (packed({"status": "failed"}), "refuses the request"),
-        (packed({"activityProfilersTriggered": "many"}), "does not know"),
-        (packed({"activityProfilersTriggered": -3, "activityProfilersBusy": None}), "does not know"),
-    ],
-)
+@pytest.mark.parametrize(("reply", "message"), [
+    (b"", "closed the connection"), (b"\x01\x00", "closed the connection"),
+    (packed({})[:-1], "closed the connection"),
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not a dynolog daemon"),
+    (struct.pack("=i", -5) + b"{}", "is not a dynolog daemon"),
+    (struct.pack("=i", 0), "is not a dynolog daemon"),
+    (struct.pack("=i", 4) + b"\xff\xfe{}", "is not a dynolog daemon"),
+    (struct.pack("=i", 100_000) + b"[" * 100_000, "is not a dynolog daemon"),
+    (packed([1, 2]), "is not a dynolog daemon"), (packed({"status": "failed"}), "refuses the request"),
+    (packed({"activityProfilersTriggered": "many"}), "does not know"),
+    (packed({"activityProfilersTriggered": -3, "activityProfilersBusy": None}), "does not know")
+])  # fmt: skip
 def test_nonsense(daemon, reply, message):
     daemon.answer = lambda connection: (connection.recv(9999), connection.sendall(reply))
     with pytest.raises(AttachError, match=message):

@@ -89,13 +89,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         program = tmp_path / "program.py"
         program.write_text(STANDIN + text)
         process: subprocess.Popen[str] = (subprocess.Popen if cold else warm.Popen)(
-            [sys.executable, "-u", str(program)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "STANDIN": str(standin), "OMP_NUM_THREADS": "1"},
-        )
+            [sys.executable, "-u", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, "STANDIN": str(standin), "OMP_NUM_THREADS": "1"}
+        )  # fmt: skip
         started.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -377,20 +374,11 @@ def test_a_container(tmp_path, monkeypatch):
     assert "runs in a container: run tracetui in that container" in refusal(os.getpid(), tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    ("scope", "words"),
-    [
-        (
-            "1\n",
-            "only its parent may, since kernel.yama.ptrace_scope is 1, which an administrator can set to 0",
-        ),
-        (
-            "3\n",
-            "only an administrator may, since kernel.yama.ptrace_scope is 3; or start it with tracetui run",
-        ),
-        (None, "docker run --cap-add SYS_PTRACE"),
-    ],
-)
+@pytest.mark.parametrize(("scope", "words"), [
+    ("1\n", "only its parent may, since kernel.yama.ptrace_scope is 1, which an administrator can set to 0"),
+    ("3\n", "only an administrator may, since kernel.yama.ptrace_scope is 3; or start it with tracetui run"),
+    (None, "docker run --cap-add SYS_PTRACE")
+])  # fmt: skip
 def test_no_right_to_trace(tmp_path, monkeypatch, scope, words):
     monkeypatch.setattr(inject, "_check", lambda _: None)
     answers(monkeypatch, stderr="Traceback…\nPermissionError: [Errno 1] Operation not permitted\n", code=1)

@@ -151,11 +151,9 @@ def sglang(standin: Standin) -> Standin:
 
     info = {"model_path": "/models/llama", "tp_size": 1, "dp_size": 1, "version": "0.5.2"}
     standin.answers = {
-        "GET /get_server_info": (200, json.dumps(info)),
-        "GET /get_model_info": (200, "{}"),
-        "POST /start_profile": start,
-        "POST /stop_profile": stop,
-    }
+        "GET /get_server_info": (200, json.dumps(info)), "GET /get_model_info": (200, "{}"),
+        "POST /start_profile": start, "POST /stop_profile": stop
+    }  # fmt: skip
     return standin
 
 
@@ -186,10 +184,8 @@ def test_vllm_is_started_stopped_and_its_new_files_are_copied_rank_0_first(vllm,
     assert vllm.posted == ["POST /start_profile", "POST /stop_profile"]
     assert stages(events) == [Stage.ASKING, Stage.RECORDING, Stage.WRITING]
     assert [path.name.split(".")[0] for path in recorded.paths] == [
-        "dp0_pp0_tp0_rank0",
-        "dp0_pp0_tp1_rank1",
-        "host_77",
-    ]
+        "dp0_pp0_tp0_rank0", "dp0_pp0_tp1_rank1", "host_77"
+    ]  # fmt: skip
     assert [gzip.decompress(path.read_bytes()).decode() for path in recorded.paths] == [TRACE] * 3
     assert sorted(tmp_path.joinpath("out").iterdir()) == sorted(recorded.paths)  # nothing else
     assert len(list(tmp_path.joinpath("profiles").iterdir())) == 5  # and none was taken away
@@ -259,14 +255,10 @@ def test_a_vllm_that_counts_its_steps_itself_says_so(tmp_path):
     assert not products.plan_for("vLLM 0.15.0", {}, SHORT, zero, tmp_path).notes
 
 
-@pytest.mark.parametrize(
-    ("version", "way"),
-    [
-        ("0.15.0", """--profiler-config '{"profiler": "torch", "torch_profiler_dir": "/FOLDER"}'"""),
-        ("0.12.1", "VLLM_TORCH_PROFILER_DIR=/FOLDER in its environment"),
-        ("1.2.0", "--profiler-config"),
-    ],
-)
+@pytest.mark.parametrize(("version", "way"), [
+    ("0.15.0", """--profiler-config '{"profiler": "torch", "torch_profiler_dir": "/FOLDER"}'"""),
+    ("0.12.1", "VLLM_TORCH_PROFILER_DIR=/FOLDER in its environment"), ("1.2.0", "--profiler-config")
+])  # fmt: skip
 @pytest.mark.parametrize("status", [404, 405, 501])
 def test_a_vllm_that_was_not_started_for_it_says_how_to_start_it(vllm, tmp_path, version, way, status):
     vllm.answers["GET /version"] = (200, json.dumps({"version": version}))
@@ -555,18 +547,10 @@ def test_the_folder_stays_while_the_server_could_still_write(sglang, tmp_path, m
 # --- What is no such server, or a broken one ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "localhost:8000",
-        "ftp://localhost",
-        "http://",
-        "http://me:secret@host",
-        "http://host:port",
-        "http://[",
-        "",
-    ],
-)
+@pytest.mark.parametrize("url", [
+    "localhost:8000", "ftp://localhost", "http://", "http://me:secret@host", "http://host:port", "http://[",
+    ""
+])  # fmt: skip
 def test_what_is_no_address(url, tmp_path):
     with pytest.raises(AttachError, match="is not an address such as") as caught:
         list(record_server(url, SHORT, tmp_path / "out"))
@@ -586,21 +570,17 @@ def test_another_server_is_left_alone(standin, tmp_path):
     assert standin.posted == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (
-            (302, "", ("Location", "http://evil.example/\x1b[31m")),
-            "redirects /get_server_info to http://evil.example/",
-        ),
-        ((200, "[" * 100_000), "answers, but not like"),
-        ((200, b"\xff\xfe\x00"), "answers, but not like"),
-        ((200, b" " * (products.MAX_REPLY + 1)), "answers /get_server_info with more than 4 MB"),
-        (None, "ended instead of answering /get_server_info"),
-        ((401, "no"), f"wants an API key: set {products.KEY}"),
-        ((200, "short", ("Content-Length", "999")), "ended instead of answering"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "message"), [
+    (
+        (302, "", ("Location", "http://evil.example/\x1b[31m")),
+        "redirects /get_server_info to http://evil.example/"
+    ),
+    ((200, "[" * 100_000), "answers, but not like"), ((200, b"\xff\xfe\x00"), "answers, but not like"),
+    ((200, b" " * (products.MAX_REPLY + 1)), "answers /get_server_info with more than 4 MB"),
+    (None, "ended instead of answering /get_server_info"),
+    ((401, "no"), f"wants an API key: set {products.KEY}"),
+    ((200, "short", ("Content-Length", "999")), "ended instead of answering")
+])  # fmt: skip
 def test_strange_answers(standin, tmp_path, answer, message):
     standin.answers["GET /get_server_info"] = answer if answer is not None else lambda _: None
     assert message in failure(standin, tmp_path / "out")
@@ -631,19 +611,15 @@ def listening(answer: Callable[[socket.socket], object]) -> tuple[socket.socket,
     return door, f"http://127.0.0.1:{door.getsockname()[1]}"
 
 
-@pytest.mark.parametrize(
-    ("answer", "message", "patience"),
-    [
-        (lambda c: c.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), "does not speak HTTP", 30),
-        (lambda c: c.sendall(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 5000), "does not speak HTTP", 30),
-        (lambda c: (c.recv(9999), time.sleep(60)), "does not answer", 0.2),
-        (
-            lambda c: [(c.sendall(b"HTTP/1.1 200 OK\r\nX: "), time.sleep(0.1)) for _ in range(99)],
-            "does not answer",
-            0.2,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("answer", "message", "patience"), [
+    (lambda c: c.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), "does not speak HTTP", 30),
+    (lambda c: c.sendall(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 5000), "does not speak HTTP", 30),
+    (lambda c: (c.recv(9999), time.sleep(60)), "does not answer", 0.2),
+    (
+        lambda c: [(c.sendall(b"HTTP/1.1 200 OK\r\nX: "), time.sleep(0.1)) for _ in range(99)],
+        "does not answer", 0.2
+    )
+])  # fmt: skip
 def test_what_speaks_no_http_or_never_ends(answer, message, patience, tmp_path, monkeypatch):
     monkeypatch.setattr(products.Server.ask, "__defaults__", (None, patience))
     monkeypatch.setattr(servers, "ANSWER_SECONDS", patience / 2)
@@ -705,27 +681,21 @@ def test_an_output_that_cannot_be_written(vllm, tmp_path):
 # --- Where the server is, and what it was started with ----------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "environment", "folder", "shapes"),
-    [
-        ([], {}, None, False),
-        (["--profiler-config", '{"profiler": "torch", "torch_profiler_dir": "/a b"}'], {}, "/a b", False),
-        (
-            ['--profiler-config={"torch_profiler_dir": "/a", "torch_profiler_record_shapes": true}'],
-            {},
-            "/a",
-            True,
-        ),
-        (["--profiler-config.torch_profiler_dir=/a"], {}, "/a", False),
-        (["--profiler-config.torch_profiler_dir", "/a"], {}, "/a", False),
-        (["--profiler_config.torch-profiler-dir", "/a", "--x"], {}, "/a", False),
-        (["--profiler-config.torch_profiler_record_shapes=True"], {}, None, True),
-        ([], {"VLLM_TORCH_PROFILER_DIR": "/e", "VLLM_TORCH_PROFILER_RECORD_SHAPES": "1"}, "/e", True),
-        (["--profiler-config.torch_profiler_dir=/a"], {"VLLM_TORCH_PROFILER_DIR": "/e"}, "/a", False),
-        (["--profiler-config", "{broken"], {}, None, False),
-        (["--profiler-config"], {}, None, False),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "environment", "folder", "shapes"), [
+    ([], {}, None, False),
+    (["--profiler-config", '{"profiler": "torch", "torch_profiler_dir": "/a b"}'], {}, "/a b", False),
+    (
+        ['--profiler-config={"torch_profiler_dir": "/a", "torch_profiler_record_shapes": true}'], {}, "/a",
+        True
+    ),
+    (["--profiler-config.torch_profiler_dir=/a"], {}, "/a", False),
+    (["--profiler-config.torch_profiler_dir", "/a"], {}, "/a", False),
+    (["--profiler_config.torch-profiler-dir", "/a", "--x"], {}, "/a", False),
+    (["--profiler-config.torch_profiler_record_shapes=True"], {}, None, True),
+    ([], {"VLLM_TORCH_PROFILER_DIR": "/e", "VLLM_TORCH_PROFILER_RECORD_SHAPES": "1"}, "/e", True),
+    (["--profiler-config.torch_profiler_dir=/a"], {"VLLM_TORCH_PROFILER_DIR": "/e"}, "/a", False),
+    (["--profiler-config", "{broken"], {}, None, False), (["--profiler-config"], {}, None, False)
+])  # fmt: skip
 def test_what_vllm_was_started_with(arguments, environment, folder, shapes):
     config = products.vllm_config(arguments, environment)
     assert config.get("torch_profiler_dir") == folder
@@ -773,13 +743,10 @@ def test_the_folder_of_a_server_on_this_machine_is_found(tmp_path, relative):
 @pytest.mark.parametrize(
     ("bound", "host"),
     [
-        ("127.0.0.1", "127.0.0.1"),
-        ("0.0.0.0", "127.0.0.1"),
-        ("0.0.0.0", "localhost"),
-        ("127.0.0.1", "localhost"),
-    ]
-    + ([("::1", "::1"), ("::", "::1"), ("::", "127.0.0.1")] if socket.has_dualstack_ipv6() else []),
-)
+        ("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("0.0.0.0", "localhost"),
+        ("127.0.0.1", "localhost")
+    ] + ([("::1", "::1"), ("::", "::1"), ("::", "127.0.0.1")] if socket.has_dualstack_ipv6() else [])
+)  # fmt: skip
 def test_who_listens_at_a_port(bound, host):
     family = socket.AF_INET6 if ":" in bound else socket.AF_INET
     with socket.create_server((bound, 0), family=family, dualstack_ipv6=bound == "::") as door:
@@ -815,20 +782,12 @@ def test_what_is_known_of_a_process(tmp_path):
 
 def test_the_ranks_in_order():
     names = [
-        "host_7.AsyncLLM.1.pt.trace.json",
-        "dp0_pp0_tp10_rank10.3.pt.trace.json",
-        "dp0_pp0_tp2_rank2.9.pt.trace.json",
-        "17.5-TP-1-DP-1.trace.json.gz",
-        "17.5-TP-0-DP-1.trace.json.gz",
-        "17.5-TP-1-DP-0.trace.json.gz",
-        "17.5-TP-0-DP-0.trace.json.gz",
-    ]
+        "host_7.AsyncLLM.1.pt.trace.json", "dp0_pp0_tp10_rank10.3.pt.trace.json",
+        "dp0_pp0_tp2_rank2.9.pt.trace.json", "17.5-TP-1-DP-1.trace.json.gz", "17.5-TP-0-DP-1.trace.json.gz",
+        "17.5-TP-1-DP-0.trace.json.gz", "17.5-TP-0-DP-0.trace.json.gz"
+    ]  # fmt: skip
     assert sorted(names, key=files.by_rank) == [
-        "17.5-TP-0-DP-0.trace.json.gz",
-        "17.5-TP-1-DP-0.trace.json.gz",
-        "17.5-TP-0-DP-1.trace.json.gz",
-        "17.5-TP-1-DP-1.trace.json.gz",
-        "dp0_pp0_tp2_rank2.9.pt.trace.json",
-        "dp0_pp0_tp10_rank10.3.pt.trace.json",
-        "host_7.AsyncLLM.1.pt.trace.json",
-    ]
+        "17.5-TP-0-DP-0.trace.json.gz", "17.5-TP-1-DP-0.trace.json.gz", "17.5-TP-0-DP-1.trace.json.gz",
+        "17.5-TP-1-DP-1.trace.json.gz", "dp0_pp0_tp2_rank2.9.pt.trace.json",
+        "dp0_pp0_tp10_rank10.3.pt.trace.json", "host_7.AsyncLLM.1.pt.trace.json"
+    ]  # fmt: skip

@@ -12,41 +12,24 @@ from tracetui.capture.naming import LONGEST, program_stem
 from tracetui.session.paths import may_be_trace, trace_stem
 
 
-@pytest.mark.parametrize(
-    ("line", "stem"),
-    [
-        ("", "train"),
-        ("--sleep 0.01", "train-sleep=0.01"),
-        ("--sleep=0.01", "train-sleep=0.01"),
-        ("--amp --epochs 3 -e 5 -v", "train-amp,epochs=3,e=5,v"),
-        ("small --lr -0.5 --shift -.5 2 3", "train-small,lr=-0.5,shift=-.5,2,3"),
-        ("--data /x/y/imagenet --out here/ --base 'C:\\a\\b'", "train-data=imagenet,out=here,base=b"),
-        ("../a/config.yaml lr=0.1 data=/x/imagenet", "train-config.yaml,lr=0.1,data=imagenet"),
-        (
-            "--model https://me:pw@host/gpt2?key=abc --db postgres://me:word@host",
-            "train-model=gpt2,db=host",
-        ),
-        ("-- --amp - -1", "train---amp,-,-1"),
-        ("--name 'a b' --name= ''", "train-name=a_b,name=,"),
-        ("--größe 3 名", "train-größe=3,名"),
-        ("'a\x1b[2J\n\u202e'", "train-a__2J__"),
-    ],
-)
+@pytest.mark.parametrize(("line", "stem"), [
+    ("", "train"), ("--sleep 0.01", "train-sleep=0.01"), ("--sleep=0.01", "train-sleep=0.01"),
+    ("--amp --epochs 3 -e 5 -v", "train-amp,epochs=3,e=5,v"),
+    ("small --lr -0.5 --shift -.5 2 3", "train-small,lr=-0.5,shift=-.5,2,3"),
+    ("--data /x/y/imagenet --out here/ --base 'C:\\a\\b'", "train-data=imagenet,out=here,base=b"),
+    ("../a/config.yaml lr=0.1 data=/x/imagenet", "train-config.yaml,lr=0.1,data=imagenet"),
+    ("--model https://me:pw@host/gpt2?key=abc --db postgres://me:word@host", "train-model=gpt2,db=host"),
+    ("-- --amp - -1", "train---amp,-,-1"), ("--name 'a b' --name= ''", "train-name=a_b,name=,"),
+    ("--größe 3 名", "train-größe=3,名"), ("'a\x1b[2J\n\u202e'", "train-a__2J__")
+])  # fmt: skip
 def test_what_a_script_was_run_with_is_its_name(line, stem):
     assert program_stem("some/dir/train.py", shlex.split(line)) == stem
 
 
-@pytest.mark.parametrize(
-    ("target", "stem"),
-    [
-        ("pkg.mod:Class.run", "Class.run"),
-        ("pkg.mod:run", "run"),
-        (".py", "_py"),
-        (".hidden.py", "_hidden"),
-        ("-x.py", "_x"),
-        ("a/my.meta.py", "my_meta"),
-    ],
-)
+@pytest.mark.parametrize(("target", "stem"), [
+    ("pkg.mod:Class.run", "Class.run"), ("pkg.mod:run", "run"), (".py", "_py"), (".hidden.py", "_hidden"),
+    ("-x.py", "_x"), ("a/my.meta.py", "my_meta")
+])  # fmt: skip
 def test_other_programs(target, stem):
     assert program_stem(target) == stem
 
@@ -57,29 +40,14 @@ def test_a_module_is_called_by_its_last_two_names():
     assert [program_stem(name, module=True) for name in names] == stems
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "--token hunter2",
-        "--token=hunter2",
-        "--hf-token hunter2",
-        "--HF_TOKEN hunter2",
-        "--hfToken hunter2",
-        "--api-key hunter2",
-        "--openai_apikey=hunter2",
-        "--password hunter2",
-        "--password -hunter2",
-        "--wandb.key hunter2",
-        "--client-secret-value hunter2",
-        "-H 'Authorization: Bearer hunter2'",
-        "+auth.token=hunter2",
-        "--set lr=1,hf_token=hunter2",
-        '--extra \'{"api_key": "hunter2"}\'',
-        "--slack-webhook https://host/services/hunter2",
-        "--db postgres://me:hunter2@host",
-        "ftp://me:hunter2@host/x?y=hunter2",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "--token hunter2", "--token=hunter2", "--hf-token hunter2", "--HF_TOKEN hunter2", "--hfToken hunter2",
+    "--api-key hunter2", "--openai_apikey=hunter2", "--password hunter2", "--password -hunter2",
+    "--wandb.key hunter2", "--client-secret-value hunter2", "-H 'Authorization: Bearer hunter2'",
+    "+auth.token=hunter2", "--set lr=1,hf_token=hunter2", '--extra \'{"api_key": "hunter2"}\'',
+    "--slack-webhook https://host/services/hunter2", "--db postgres://me:hunter2@host",
+    "ftp://me:hunter2@host/x?y=hunter2"
+])  # fmt: skip
 def test_a_secret_is_in_no_name(line):
     args = shlex.split(line)
     stem = program_stem("train.py", [*args, "--lr", "1"])

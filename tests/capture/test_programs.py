@@ -109,15 +109,10 @@ def test_it_is_ended_with_its_cleanup_done(name, run):
     assert "exit_status" not in end.result.info
 
 
-@pytest.mark.parametrize(
-    ("last", "status"),
-    [
-        ("import os; os._exit(0)", None),
-        ("import os; os._exit(9)", 9),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
-        ("raise ValueError('late')", 1),
-    ],
-)
+@pytest.mark.parametrize(("last", "status"), [
+    ("import os; os._exit(0)", None), ("import os; os._exit(9)", 9),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137), ("raise ValueError('late')", 1)
+])  # fmt: skip
 def test_what_follows_the_recording_loses_nothing(last, status, run):
     end, _ = run(f"for i in range(20): one()\n{last}\n", run_to_end=True)
     assert steps_of(end) == THREE
@@ -164,41 +159,38 @@ def test_threads_need_a_profiler_of_all_threads(run):
     assert end.message.endswith("which this PyTorch can record only without --profile-memory")
 
 
-@pytest.mark.parametrize(
-    ("loop", "counted", "each"),
-    [
-        ("for task in range(5):\n    new = make()\n    for i in range(4): one(new)", ["SGD.step"], 1),
-        (
-            "other = torch.optim.Adam(model.parameters())\nfor i in range(20): one(); other.step()",
-            ["SGD.step"],
-            1,
-        ),
-        (
-            "other = torch.optim.Adam(model.parameters())\n"
-            "for i in range(20):\n    other.step()\n    for _ in range(5): one()",
-            ["Adam.step", "SGD.step"],
-            1,
-        ),
-        (
-            "for i in range(40):\n    model(torch.ones(8)).sum().backward()\n    if i % 2: optimizer.step()",
-            ["SGD.step"],
-            1,
-        ),
-        (
-            "lbfgs = torch.optim.LBFGS(model.parameters(), max_iter=4)\n"
-            "def closure():\n    loss = model(torch.ones(8)).square().sum(); loss.backward(); return loss\n"
-            "for i in range(12): lbfgs.step(closure)",
-            ["LBFGS.step"],
-            1,
-        ),
-        (
-            "many = [make() for _ in range(14)]\n"
-            "for i in range(12):\n    model(torch.ones(8)).sum().backward()\n    for o in many: o.step()",
-            ["SGD.step"],
-            14,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("loop", "counted", "each"), [
+    ("for task in range(5):\n    new = make()\n    for i in range(4): one(new)", ["SGD.step"], 1),
+    (
+        "other = torch.optim.Adam(model.parameters())\nfor i in range(20): one(); other.step()",
+        ["SGD.step"],
+        1,
+    ),
+    (
+        "other = torch.optim.Adam(model.parameters())\n"
+        "for i in range(20):\n    other.step()\n    for _ in range(5): one()",
+        ["Adam.step", "SGD.step"],
+        1,
+    ),
+    (
+        "for i in range(40):\n    model(torch.ones(8)).sum().backward()\n    if i % 2: optimizer.step()",
+        ["SGD.step"],
+        1,
+    ),
+    (
+        "lbfgs = torch.optim.LBFGS(model.parameters(), max_iter=4)\n"
+        "def closure():\n    loss = model(torch.ones(8)).square().sum(); loss.backward(); return loss\n"
+        "for i in range(12): lbfgs.step(closure)",
+        ["LBFGS.step"],
+        1,
+    ),
+    (
+        "many = [make() for _ in range(14)]\n"
+        "for i in range(12):\n    model(torch.ones(8)).sum().backward()\n    for o in many: o.step()",
+        ["SGD.step"],
+        14,
+    ),
+])  # fmt: skip
 def test_what_counts_as_a_step(loop, counted, each, run):
     """`each`: optimizers' steps within one of the program."""
     end, _ = run(loop)

@@ -50,17 +50,9 @@ def gpu_time(name: str) -> float:
 
 def test_what_there_is():
     wanted = {
-        "matmul_add_64_cold",
-        "matmul_add_64_warm",
-        "matmul_add_4096_eager",
-        "matmul_add_4096_compile",
-        "mlp_eager",
-        "mlp_compile",
-        "attention_naive",
-        "attention_sdpa",
-        "llm_decode",
-        "train",
-    }
+        "matmul_add_64_cold", "matmul_add_64_warm", "matmul_add_4096_eager", "matmul_add_4096_compile",
+        "mlp_eager", "mlp_compile", "attention_naive", "attention_sdpa", "llm_decode", "train"
+    }  # fmt: skip
     assert wanted <= set(NAMES)
     assert sorted(re.findall(r"^\| `(\w+)` \|", (SAMPLES / "README.md").read_text(), re.M)) == NAMES
     assert sum(path.stat().st_size for path in SAMPLES.iterdir()) < 4_000_000

@@ -85,16 +85,10 @@ def test_a_script_is_stepped_by_its_optimizer(script, options):
     same_rows(end.result.trace, end.result.averages)
 
 
-@pytest.mark.parametrize(
-    ("ending", "status", "words"),
-    [
-        ("", None, None),
-        ("sys.exit(0)", None, None),
-        ("sys.exit(7)", 7, "ended with exit status 7"),
-        ("sys.exit('no data')", 1, "ended with: no data"),
-        ("raise KeyError('x')", 1, "failed: KeyError: 'x'"),
-    ],
-)
+@pytest.mark.parametrize(("ending", "status", "words"), [
+    ("", None, None), ("sys.exit(0)", None, None), ("sys.exit(7)", 7, "ended with exit status 7"),
+    ("sys.exit('no data')", 1, "ended with: no data"), ("raise KeyError('x')", 1, "failed: KeyError: 'x'")
+])  # fmt: skip
 def test_a_script_that_runs_to_its_end(ending, status, words, script, options):
     script.write_text(f"{TRAINING}\n{ending}\n")
     capture = start(options(str(script), script_args=("20",), run_to_end=True))
@@ -139,16 +133,8 @@ def test_a_script_with_a_profiler_of_its_own_is_told(script, options):
 def test_the_command_ends_like_the_script_that_ran_to_its_end(script, tmp_path):
     script.write_text(f"{TRAINING}\nsys.exit(7)\n")
     words = [
-        "capture",
-        str(script),
-        "--device",
-        "cpu",
-        "--run-to-end",
-        "-o",
-        str(tmp_path / "out"),
-        "--",
-        "9",
-    ]
+        "capture", str(script), "--device", "cpu", "--run-to-end", "-o", str(tmp_path / "out"), "--", "9"
+    ]  # fmt: skip
     ran = warm.tracetui(*words)
     out, err = ran.communicate()
     assert ran.returncode == 7, err
@@ -219,12 +205,8 @@ def test_a_chatty_script(tmp_path, options):
     capture = start(options(str(script)), lambda e: seen.append(e.text) if isinstance(e, Output) else None)
     assert isinstance(capture.wait(), Done)
     assert [*filter(of_the_script, seen)] == [
-        *map(str, range(12_000)),
-        "from the shell",
-        " 20%",
-        "x" * 2000,
-        "True",
-    ]
+        *map(str, range(12_000)), "from the shell", " 20%", "x" * 2000, "True"
+    ]  # fmt: skip
     assert printed(capture) == seen[:10_000]
 
 
@@ -263,14 +245,10 @@ def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path):
     assert "tracetui/capture" not in err
 
 
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [
-        ("no_such_module:f", "no module 'no_such_module'"),
-        ("json:nothing", "module 'json' has no 'nothing'"),
-        ("json:__doc__", "json:__doc__ cannot be called: it is a str"),
-    ],
-)
+@pytest.mark.parametrize(("target", "words"), [
+    ("no_such_module:f", "no module 'no_such_module'"), ("json:nothing", "module 'json' has no 'nothing'"),
+    ("json:__doc__", "json:__doc__ cannot be called: it is a str")
+])  # fmt: skip
 def test_what_cannot_be_called(target, words, options):
     end = start(options(target)).wait()
     assert isinstance(end, Failed)

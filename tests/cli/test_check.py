@@ -43,25 +43,16 @@ def test_a_sound_file():
     assert result.output == "243 events, 140 slices in 4 lanes\nnothing is wrong with this file\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        (
-            "cuspy/ddp_late_rank1",
-            [
-                "missing         48  a launch without its device event (of 308 launches, at the end)",
-                "note            48  a GPU event that was launched before the recording",
-            ],
-        ),
-        (
-            "pairs/train_base",
-            [
-                "nothing is wrong with this file",
-                "note             2  a GPU event that was launched before the recording",
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "lines"), [
+    ("cuspy/ddp_late_rank1", [
+        "missing         48  a launch without its device event (of 308 launches, at the end)",
+        "note            48  a GPU event that was launched before the recording"
+    ]),
+    ("pairs/train_base", [
+        "nothing is wrong with this file",
+        "note             2  a GPU event that was launched before the recording"
+    ])
+])  # fmt: skip
 def test_work_that_was_not_recorded(name, lines):
     result = run(DATA / f"{name}.json.gz")
     assert result.exit_code == 0

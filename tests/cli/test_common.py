@@ -70,11 +70,9 @@ def test_an_unreadable_file_exits_with_one_line(capsys, tmp_path):
 def test_ctrl_c_while_loading_is_130(command):
     """Standard input stays open: the command waits for the rest of the trace."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "tracetui", command, "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+        [sys.executable, "-m", "tracetui", command, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE
+    )  # fmt: skip
     assert child.stdin is not None
     # More than a pipe holds: once this returns, the command is reading.
     child.stdin.write(b'{"traceEvents": [' + b" " * (1 << 20))

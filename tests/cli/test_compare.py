@@ -59,15 +59,8 @@ def test_the_fields_of_json():
     for name in ("step_ns", "device_ns", "busy_share", "launches", "kernels", "cpu_op_ns", "compute_ns"):
         metric = found[name]
         assert list(metric) == [
-            "a",
-            "b",
-            "change",
-            "ratio",
-            "within_noise",
-            "machine",
-            "spread_a",
-            "spread_b",
-        ]
+            "a", "b", "change", "ratio", "within_noise", "machine", "spread_a", "spread_b"
+        ]  # fmt: skip
         assert metric["change"] == pytest.approx(metric["b"] - metric["a"])
         assert metric["ratio"] == pytest.approx(metric["b"] / metric["a"])
         assert metric["spread_a"][0] <= metric["a"] <= metric["spread_a"][1]
@@ -211,26 +204,21 @@ def test_a_step_and_the_others():
     assert only["a"]["name"] == "mlp_eager.json.gz, step 2"
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ((EAGER, "--step", "7"), "no step 7 in this trace (steps: 2 to 4)"),
-        ((EAGER, "--step", "2", "--against", "9"), "no step 9"),
-        ((EAGER, "--step", "2", "--against", "2"), "cannot be compared with itself"),
-        ((EAGER, "--step", "x"), "not a valid integer"),
-        ((EAGER, COMPILED, "--step", "2"), "--step takes one trace; got 2"),
-        ((EAGER,), "give two traces, or one with --step or --baseline; got 1"),
-        ((), "got 0"),
-        ((EAGER, COMPILED, TRAIN), "got 3"),
-        ((EAGER, "--against", "2"), "--against needs --step"),
-        ((EAGER, "--save"), "--save needs the name of a --baseline"),
-        ((EAGER, "--step", "2", "--baseline", "main"), "use either --step or --baseline"),
-        ((EAGER, "--baseline", "main", "--save", "--fail-over", "step=1%"), "--save compares nothing"),
-        (("--list", EAGER), "--list takes no other arguments"),
-        (("-", "--baseline", "main", "--save"), "not standard input"),
-        ((EAGER, "--baseline", "../x y", "--json", "--markdown"), "either --json or --markdown"),
-    ],
-)
+@pytest.mark.parametrize(("args", "said"), [
+    ((EAGER, "--step", "7"), "no step 7 in this trace (steps: 2 to 4)"),
+    ((EAGER, "--step", "2", "--against", "9"), "no step 9"),
+    ((EAGER, "--step", "2", "--against", "2"), "cannot be compared with itself"),
+    ((EAGER, "--step", "x"), "not a valid integer"),
+    ((EAGER, COMPILED, "--step", "2"), "--step takes one trace; got 2"),
+    ((EAGER,), "give two traces, or one with --step or --baseline; got 1"), ((), "got 0"),
+    ((EAGER, COMPILED, TRAIN), "got 3"), ((EAGER, "--against", "2"), "--against needs --step"),
+    ((EAGER, "--save"), "--save needs the name of a --baseline"),
+    ((EAGER, "--step", "2", "--baseline", "main"), "use either --step or --baseline"),
+    ((EAGER, "--baseline", "main", "--save", "--fail-over", "step=1%"), "--save compares nothing"),
+    (("--list", EAGER), "--list takes no other arguments"),
+    (("-", "--baseline", "main", "--save"), "not standard input"),
+    ((EAGER, "--baseline", "../x y", "--json", "--markdown"), "either --json or --markdown")
+])  # fmt: skip
 def test_wrong_usage_is_said(args, said):
     result = run(*args)
     assert result.exit_code == 2
@@ -250,51 +238,30 @@ def test_a_missing_file_is_one_line(second):
 # Limits
 
 
-@pytest.mark.parametrize(
-    ("text", "limit"),
-    [
-        ("step=5%", ("step", 0.05, True)),
-        ("STEP = 5.5 %", ("step", 0.055, True)),
-        ("device=50us", ("device", 50_000.0, False)),
-        ("device=1.5ms", ("device", 1_500_000.0, False)),
-        ("device=0", ("device", 0.0, False)),
-        ("cpu-op=.5s", ("cpu-op", 5e8, False)),
-        ("launches=0", ("launches", 0.0, False)),
-        ("kernels=3", ("kernels", 3.0, False)),
-        ("bytes=0", ("bytes", 0.0, False)),
-        ("bytes=1.5 MB", ("bytes", 1_500_000.0, False)),
-        ("bytes=1kib", ("bytes", 1024.0, False)),
-        ("bytes=2%", ("bytes", 0.02, True)),
-        ("launches=0%", ("launches", 0.0, True)),
-    ],
-)
+@pytest.mark.parametrize(("text", "limit"), [
+    ("step=5%", ("step", 0.05, True)), ("STEP = 5.5 %", ("step", 0.055, True)),
+    ("device=50us", ("device", 50_000.0, False)), ("device=1.5ms", ("device", 1_500_000.0, False)),
+    ("device=0", ("device", 0.0, False)), ("cpu-op=.5s", ("cpu-op", 5e8, False)),
+    ("launches=0", ("launches", 0.0, False)), ("kernels=3", ("kernels", 3.0, False)),
+    ("bytes=0", ("bytes", 0.0, False)), ("bytes=1.5 MB", ("bytes", 1_500_000.0, False)),
+    ("bytes=1kib", ("bytes", 1024.0, False)), ("bytes=2%", ("bytes", 0.02, True)),
+    ("launches=0%", ("launches", 0.0, True))
+])  # fmt: skip
 def test_limits_as_they_are_typed(text, limit):
     found = parse_limit(text)
     assert (found.name, found.most, found.relative) == pytest.approx(limit)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "expected METRIC=LIMIT"),
-        ("step", "expected METRIC=LIMIT"),
-        ("step=", "expected METRIC=LIMIT"),
-        ("step=5", "share or a time? Write 5% or 5us"),
-        ("step=-5%", "expected METRIC=LIMIT"),
-        ("step=-1us", "expected METRIC=LIMIT"),
-        ("step=nan%", "expected METRIC=LIMIT"),
-        ("step=inf", "expected METRIC=LIMIT"),
-        ("step=1e3%", "expected METRIC=LIMIT"),
-        ("launches=2us", "expected METRIC=LIMIT"),
-        ("launches=٣", "expected METRIC=LIMIT"),
-        ("launchs=0", "did you mean launches?"),
-        ("flops=0", f"expected one of {GATES}"),
-        ("bytes=1us", "expected METRIC=LIMIT"),
-        ("bytes=1KMB", "expected METRIC=LIMIT"),
-        ("launches=1MB", "expected METRIC=LIMIT"),
-        ("step=" + "9" * 100 + "%", "expected METRIC=LIMIT"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "expected METRIC=LIMIT"), ("step", "expected METRIC=LIMIT"), ("step=", "expected METRIC=LIMIT"),
+    ("step=5", "share or a time? Write 5% or 5us"), ("step=-5%", "expected METRIC=LIMIT"),
+    ("step=-1us", "expected METRIC=LIMIT"), ("step=nan%", "expected METRIC=LIMIT"),
+    ("step=inf", "expected METRIC=LIMIT"), ("step=1e3%", "expected METRIC=LIMIT"),
+    ("launches=2us", "expected METRIC=LIMIT"), ("launches=٣", "expected METRIC=LIMIT"),
+    ("launchs=0", "did you mean launches?"), ("flops=0", f"expected one of {GATES}"),
+    ("bytes=1us", "expected METRIC=LIMIT"), ("bytes=1KMB", "expected METRIC=LIMIT"),
+    ("launches=1MB", "expected METRIC=LIMIT"), ("step=" + "9" * 100 + "%", "expected METRIC=LIMIT")
+])  # fmt: skip
 def test_bad_limits_are_said(text, said):
     result = run(EAGER, COMPILED, "--fail-over", text)
     assert result.exit_code == 2
@@ -427,21 +394,14 @@ def test_a_folder_with_a_single_capture_is_one(tmp_path):
     assert "has 2 traces and does not say which is the baseline" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "code", "said"),
-    [
-        ("nothing", 1, "no baseline 'nothing': save one with --save"),
-        ("mian", 1, "no baseline 'mian'; did you mean main?"),
-        ("", 2, "a baseline's name has letters"),
-        ("-x", 2, "a baseline's name has letters"),
-        ("..", 1, "baseline"),
-        ("a b", 2, "a baseline's name has letters"),
-        ("a" * 65, 2, "a baseline's name has letters"),
-        ("ä", 2, "a baseline's name has letters"),
-        ("./none", 1, "no baseline './none'"),
-        (EAGER, 1, "no baseline"),
-    ],
-)
+@pytest.mark.parametrize(("name", "code", "said"), [
+    ("nothing", 1, "no baseline 'nothing': save one with --save"),
+    ("mian", 1, "no baseline 'mian'; did you mean main?"), ("", 2, "a baseline's name has letters"),
+    ("-x", 2, "a baseline's name has letters"), ("..", 1, "baseline"),
+    ("a b", 2, "a baseline's name has letters"), ("a" * 65, 2, "a baseline's name has letters"),
+    ("ä", 2, "a baseline's name has letters"), ("./none", 1, "no baseline './none'"),
+    (EAGER, 1, "no baseline")
+])  # fmt: skip
 def test_names_of_baselines(name, code, said, tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -21,31 +21,16 @@ def completed(*words: str) -> list[str]:
     return ["file:" if item.type == "file" else item.value for item in found]
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["su"], ["summary"]),
-        (["com"], ["compare", "completion"]),
-        (["compare", "x"], FILE),
-        (["compare", "--fail"], ["--fail-over"]),
-        (["t"], ["table", "t one.json", "traces/", "tt.json.gz"]),
-        (["tt"], FILE),
-        (["traces/"], FILE),
-        (["--as"], ["--ascii"]),
-        (["tt.json.gz", "--as"], ["--ascii"]),
-        (["nonsense", "--as"], ["--ascii"]),
-        (["demo", "attention_s"], ["attention_sdpa"]),
-        (["demo", "--theme", "li"], ["light"]),
-        (["--theme", "li"], ["light"]),
-        (["open", ""], FILE),
-        (["summary", "x"], FILE),
-        (["capture", "m"], ["matmul_add", "mlp"]),
-        (["capture", "script"], FILE),
-        (["capture", "mlp", "--python", ""], FILE),
-        (["capture", "mlp", "--dtype", "b"], ["bf16"]),
-        (["completion", ""], ["bash", "zsh", "fish"]),
-    ],
-)
+@pytest.mark.parametrize(("words", "found"), [
+    (["su"], ["summary"]), (["com"], ["compare", "completion"]), (["compare", "x"], FILE),
+    (["compare", "--fail"], ["--fail-over"]), (["t"], ["table", "t one.json", "traces/", "tt.json.gz"]),
+    (["tt"], FILE), (["traces/"], FILE), (["--as"], ["--ascii"]), (["tt.json.gz", "--as"], ["--ascii"]),
+    (["nonsense", "--as"], ["--ascii"]), (["demo", "attention_s"], ["attention_sdpa"]),
+    (["demo", "--theme", "li"], ["light"]), (["--theme", "li"], ["light"]), (["open", ""], FILE),
+    (["summary", "x"], FILE), (["capture", "m"], ["matmul_add", "mlp"]), (["capture", "script"], FILE),
+    (["capture", "mlp", "--python", ""], FILE), (["capture", "mlp", "--dtype", "b"], ["bf16"]),
+    (["completion", ""], ["bash", "zsh", "fish"])
+])  # fmt: skip
 def test_a_word_is_completed(words, found, tmp_path, monkeypatch):
     (tmp_path / "traces").mkdir()
     for name in ("tt.json.gz", "tt.meta.json", "t one.json", "text.txt"):
@@ -87,9 +72,7 @@ def test_tab_imports_nothing_heavy(words):
     ran = subprocess.run(
         [sys.executable, "-c", code],
         env={"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_TRACETUI_COMPLETE": "bash_complete"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False
+    )  # fmt: skip
     assert ran.stdout.splitlines()[-1] == "heavy:", ran.stderr
     assert len(ran.stdout.splitlines()) > 1

@@ -100,23 +100,14 @@ def test_a_folder_on_a_terminal_can_be_chosen_from(folder):
     assert terminal.wait() == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "meant"),
-    [
-        (["sumary"], 2, "summary"),
-        (["trian"], 2, "demo train"),
-        (["matmul_ad"], 2, "capture matmul_add"),
-        (["demo", "tarin"], 1, "train"),
-        (["capture", "atention"], 2, "attention"),
-        (["capture", "trian.py"], 2, "train.py"),
-        (["trian.json"], 1, "train.json"),
-        (["ran.json.gz"], 1, "rank_of_eight.json.gz"),
-        (["table", "./trian.json"], 1, "./train.json"),
-        (["rank_of_eight"], 2, "rank_of_eight.json.gz"),
-        (["rank_of_eight.jsn"], 2, "rank_of_eight.json.gz"),
-        (["table", "--limt", "3", "x"], 2, "--limit"),
-    ],
-)
+@pytest.mark.parametrize(("words", "code", "meant"), [
+    (["sumary"], 2, "summary"), (["trian"], 2, "demo train"), (["matmul_ad"], 2, "capture matmul_add"),
+    (["demo", "tarin"], 1, "train"), (["capture", "atention"], 2, "attention"),
+    (["capture", "trian.py"], 2, "train.py"), (["trian.json"], 1, "train.json"),
+    (["ran.json.gz"], 1, "rank_of_eight.json.gz"), (["table", "./trian.json"], 1, "./train.json"),
+    (["rank_of_eight"], 2, "rank_of_eight.json.gz"), (["rank_of_eight.jsn"], 2, "rank_of_eight.json.gz"),
+    (["table", "--limt", "3", "x"], 2, "--limit")
+])  # fmt: skip
 def test_what_was_mistyped_is_named(words, code, meant, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("train.json", "train.py", "rank_of_eight.json.gz", "man.json.gz"):

@@ -31,12 +31,9 @@ def bad_files(folder: Path) -> dict[str, Path]:
     other = folder / "other.json"
     other.write_text('{"no": "trace"}')
     return {
-        "missing": folder / "missing.json",
-        "directory": folder,
-        "empty": empty,
-        "picture": picture,
-        "other": other,
-    }
+        "missing": folder / "missing.json", "directory": folder, "empty": empty, "picture": picture,
+        "other": other
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "empty", "picture", "other"])

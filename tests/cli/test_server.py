@@ -50,11 +50,9 @@ class Served:
         with open(self.errors, "wb") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code, "serve", str(trace), "--port", str(self.port), *options],
-                env=os.environ | {"TRACETUI_STATE": str(folder / "state")},
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
+                env=os.environ | {"TRACETUI_STATE": str(folder / "state")}, stdout=subprocess.PIPE,
+                stderr=errors, text=True
+            )  # fmt: skip
         assert self.process.stdout is not None
         self.said = self.process.stdout.readline()
         found = re.search(r"http://\S+", self.said)
@@ -176,24 +174,11 @@ def alone(tmp_path: Path) -> Iterator[Callable[..., Served]]:
 # Whom it answers
 
 
-@pytest.mark.parametrize(
-    ("host", "name"),
-    [
-        ("localhost:8000", "localhost"),
-        ("LocalHost.:8000", "localhost"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("[::1]:8000", "::1"),
-        ("::1", "::1"),
-        ("box.example:80", "box.example"),
-        ("", ""),
-        ("[x", ""),
-        ("localhost:port", ""),
-        ("localhost:99999", ""),
-        ("localhost/evil", ""),
-        ("evil@localhost", ""),
-        ("*", ""),
-    ],
-)
+@pytest.mark.parametrize(("host", "name"), [
+    ("localhost:8000", "localhost"), ("LocalHost.:8000", "localhost"), ("127.0.0.1", "127.0.0.1"),
+    ("[::1]:8000", "::1"), ("::1", "::1"), ("box.example:80", "box.example"), ("", ""), ("[x", ""),
+    ("localhost:port", ""), ("localhost:99999", ""), ("localhost/evil", ""), ("evil@localhost", ""), ("*", "")
+])  # fmt: skip
 def test_the_name_in_a_host_header(host, name):
     assert host_name(host) == name
 
@@ -209,30 +194,27 @@ def test_a_server_goes_by_the_names_of_its_machine(monkeypatch):
 NAMES = ("localhost", "box")
 
 
-@pytest.mark.parametrize(
-    ("host", "origin", "answered"),
-    [
-        ("localhost:8000", None, True),  # curl
-        ("localhost:9000", "http://localhost:9000", True),  # through a tunnel
-        ("LOCALHOST:9000", "http://localhost:9000", True),
-        ("127.0.0.1:8000", "http://127.0.0.1:8000", True),
-        ("[::1]:8000", "http://[::1]:8000", True),
-        ("box:8000", "https://box:8000", True),  # behind a proxy
-        ("BOX.", None, True),
-        ("localhost:8000", "https://evil.example", False),
-        ("localhost:8000", "http://localhost:3000", False),
-        ("localhost:8000", "null", False),
-        ("localhost:8000", "", False),
-        ("evil.example:8000", "http://evil.example:8000", False),  # a name made to lead here
-        ("evil.example:8000", None, False),
-        ("localhost.evil.example", None, False),
-        ("box.evil.example", None, False),
-        ("evil.localhost@evil.example", None, False),
-        ("192.0.2.1:8000", None, False),  # a number of no machine
-        ("", None, False),
-        ("[x", None, False),
-    ],
-)
+@pytest.mark.parametrize(("host", "origin", "answered"), [
+    ("localhost:8000", None, True),  # curl
+    ("localhost:9000", "http://localhost:9000", True),  # through a tunnel
+    ("LOCALHOST:9000", "http://localhost:9000", True),
+    ("127.0.0.1:8000", "http://127.0.0.1:8000", True),
+    ("[::1]:8000", "http://[::1]:8000", True),
+    ("box:8000", "https://box:8000", True),  # behind a proxy
+    ("BOX.", None, True),
+    ("localhost:8000", "https://evil.example", False),
+    ("localhost:8000", "http://localhost:3000", False),
+    ("localhost:8000", "null", False),
+    ("localhost:8000", "", False),
+    ("evil.example:8000", "http://evil.example:8000", False),  # a name made to lead here
+    ("evil.example:8000", None, False),
+    ("localhost.evil.example", None, False),
+    ("box.evil.example", None, False),
+    ("evil.localhost@evil.example", None, False),
+    ("192.0.2.1:8000", None, False),  # a number of no machine
+    ("", None, False),
+    ("[x", None, False),
+])  # fmt: skip
 def test_only_our_own_page_is_answered(host, origin, answered):
     assert (refusal(host, origin, NAMES) is None) is answered
 
@@ -309,18 +291,12 @@ def test_sizes_are_bounded(size, expected):
     assert within(Size(*size)) == Size(*expected)
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ({"width": "100", "height": "30"}, (100, 30)),
-        ({"width": "-1", "height": "99999999999999999999"}, (1, 500)),
-        ({"width": "100"}, (80, 24)),
-        ({}, (80, 24)),
-        ({"width": "wide", "height": "1e3"}, (80, 24)),
-        ({"width": "NaN", "height": ""}, (80, 24)),
-        ({"width": "9" * 5000, "height": "1"}, (80, 24)),
-    ],
-)
+@pytest.mark.parametrize(("query", "expected"), [
+    ({"width": "100", "height": "30"}, (100, 30)),
+    ({"width": "-1", "height": "99999999999999999999"}, (1, 500)), ({"width": "100"}, (80, 24)),
+    ({}, (80, 24)), ({"width": "wide", "height": "1e3"}, (80, 24)),
+    ({"width": "NaN", "height": ""}, (80, 24)), ({"width": "9" * 5000, "height": "1"}, (80, 24))
+])  # fmt: skip
 def test_the_size_in_an_address(query, expected):
     assert module.asked_size(query) == Size(*expected)
 
@@ -342,33 +318,12 @@ async def test_any_size_can_be_asked_for(shared, size):
 # Messages
 
 WRONG: list[str | bytes] = [
-    "",
-    "no JSON",
-    "null",
-    "1",
-    '"stdin"',
-    "{}",
-    "[]",
-    "[1]",
-    "[[]]",
-    '["nothing"]',
-    '["stdin"]',
-    '["stdin", 1]',
-    '["stdin", "\\ud800"]',
-    '["resize"]',
-    '["resize", 5]',
-    '["resize", {}]',
-    '["resize", {"width": 80}]',
-    '["resize", {"width": "80", "height": "24"}]',
-    '["resize", {"width": 1e999, "height": 24}]',
-    '["resize", {"width": NaN, "height": null}]',
-    '["ping"]',
-    "[" * 100_000,
-    '["ping", ' + "[" * 100_000 + "]" * 100_000 + "]",
-    b"",
-    b'["stdin", "q"]',
-    b"\xff" * 1000,
-]
+    "", "no JSON", "null", "1", '"stdin"', "{}", "[]", "[1]", "[[]]", '["nothing"]', '["stdin"]',
+    '["stdin", 1]', '["stdin", "\\ud800"]', '["resize"]', '["resize", 5]', '["resize", {}]',
+    '["resize", {"width": 80}]', '["resize", {"width": "80", "height": "24"}]',
+    '["resize", {"width": 1e999, "height": 24}]', '["resize", {"width": NaN, "height": null}]', '["ping"]',
+    "[" * 100_000, '["ping", ' + "[" * 100_000 + "]" * 100_000 + "]", b"", b'["stdin", "q"]', b"\xff" * 1000
+]  # fmt: skip
 
 
 async def test_what_is_no_message_is_refused_in_one_line(shared):
@@ -387,11 +342,9 @@ async def test_what_is_no_message_is_refused_in_one_line(shared):
 
 BROKEN = {
     "too large": b"\x81\xff" + struct.pack(">Q", 2 << 20) + bytes(4) + b"[" * (2 << 20),
-    "far too large": b"\x81\xff" + b"\x7f" * 8 + bytes(4),
-    "not UTF-8": b"\x81\x82" + bytes(4) + b"\xff\xfe",
-    "no frame": b"\xff" * 100,
-    "not compressed": b"\xc1\x84" + bytes(4) + b"\xff" * 4,
-}
+    "far too large": b"\x81\xff" + b"\x7f" * 8 + bytes(4), "not UTF-8": b"\x81\x82" + bytes(4) + b"\xff\xfe",
+    "no frame": b"\xff" * 100, "not compressed": b"\xc1\x84" + bytes(4) + b"\xff" * 4
+}  # fmt: skip
 
 
 async def test_a_broken_frame_ends_one_viewer(shared):
@@ -407,14 +360,10 @@ async def test_a_broken_frame_ends_one_viewer(shared):
 
 
 FLOODS: dict[str, list[Any]] = {
-    "keys": ["stdin", "wsad" * 500],
-    "mouse": ["stdin", "\x1b[<35;20;10M\x1b[<35;40;12M" * 100],
-    "paste": ["stdin", "\x1b[200~" + "x" * 2000],
-    "sizes": ["resize", {"width": 999, "height": 499}],
-    "pings": ["ping", "x" * 10_000],
-    "nonsense": ["nonsense", "x" * 10_000],
-    "focus": ["focus"],
-}
+    "keys": ["stdin", "wsad" * 500], "mouse": ["stdin", "\x1b[<35;20;10M\x1b[<35;40;12M" * 100],
+    "paste": ["stdin", "\x1b[200~" + "x" * 2000], "sizes": ["resize", {"width": 999, "height": 499}],
+    "pings": ["ping", "x" * 10_000], "nonsense": ["nonsense", "x" * 10_000], "focus": ["focus"]
+}  # fmt: skip
 
 
 @LINUX
@@ -453,11 +402,9 @@ def start_viewer(drawn: Path, server: int = 0) -> subprocess.Popen[bytes]:
     with open(drawn, "wb") as file:
         return subprocess.Popen(
             [sys.executable, "-c", VIEWER, str(server or os.getpid()), "open", "--", str(LLAMA)],
-            stdin=subprocess.PIPE,
-            stdout=file,
-            env=os.environ | {"TRACETUI_SERVED": "1", "TEXTUAL_DRIVER": driver},
-            start_new_session=True,
-        )
+            stdin=subprocess.PIPE, stdout=file,
+            env=os.environ | {"TRACETUI_SERVED": "1", "TEXTUAL_DRIVER": driver}, start_new_session=True
+        )  # fmt: skip
 
 
 def test_a_viewer_ends_with_its_input_or_its_server(tmp_path):
@@ -610,15 +557,11 @@ async def test_only_so_many_viewers(monkeypatch):
             assert await until(lambda: len(served.viewers) == 1, 5)
 
 
-@pytest.mark.parametrize(
-    ("name", "started"),
-    [
-        *((name, True) for name in ("SIGTERM", "SIGKILL")),
-        *((name, False) for name in ("SIGINT", "SIGKILL")),
-        *(pytest.param(name, True, marks=pytest.mark.long) for name in ("SIGINT", "SIGQUIT", "SIGHUP")),
-        *(pytest.param(name, False, marks=pytest.mark.long) for name in ("SIGTERM", "SIGHUP", "SIGQUIT")),
-    ],
-)
+@pytest.mark.parametrize(("name", "started"), [
+    *((name, True) for name in ("SIGTERM", "SIGKILL")), *((name, False) for name in ("SIGINT", "SIGKILL")),
+    *(pytest.param(name, True, marks=pytest.mark.long) for name in ("SIGINT", "SIGQUIT", "SIGHUP")),
+    *(pytest.param(name, False, marks=pytest.mark.long) for name in ("SIGTERM", "SIGHUP", "SIGQUIT"))
+])  # fmt: skip
 async def test_nothing_is_left_of_a_server(alone, name, started):
     served = alone("--no-token")
     async with served.viewer("?width=80&height=24", DRAWN if started else b""):

@@ -89,14 +89,12 @@ def test_table_is_the_text_of_a_live_profile(tmp_path):
 def test_table_names_the_backend_as_pytorch_does(runtime, label, header, tmp_path):
     path = tmp_path / "t.json"
     path.write_text(
-        json.dumps(
-            [
-                {"ph": "M", "name": "process_labels", "pid": 0, "args": {"labels": label}},
-                {"ph": "X", "name": "run", "cat": runtime, "pid": 9, "tid": 9, "ts": 0, "dur": 1},
-                {"ph": "X", "name": "k", "cat": "kernel", "pid": 0, "tid": 7, "ts": 2, "dur": 1},
-            ]
-        )
-    )
+        json.dumps([
+            {"ph": "M", "name": "process_labels", "pid": 0, "args": {"labels": label}},
+            {"ph": "X", "name": "run", "cat": runtime, "pid": 9, "tid": 9, "ts": 0, "dur": 1},
+            {"ph": "X", "name": "k", "cat": "kernel", "pid": 0, "tid": 7, "ts": 2, "dur": 1}
+        ])
+    )  # fmt: skip
     text = run("table", str(path)).stdout
     found = ("Self {}", "Self {} %", "{} total", "{} time avg", "Self {} time total: 1.000us")
     assert all(f" {word.format(header)} " in text.replace("\n", " ") for word in found)
@@ -237,17 +235,10 @@ def test_summary_of_a_broken_file_warns(tmp_path):
     assert loads(result.stdout)["warnings"]
 
 
-@pytest.mark.parametrize(
-    ("limit", "code"),
-    [
-        ("busy=0.5", 0),
-        ("busy=0.99", 3),
-        ("step-busy=70%", 0),
-        ("step-busy=80%", 3),
-        ("overlap=0.1", 3),
-        ("device-busy=0.7", 0),
-    ],
-)
+@pytest.mark.parametrize(("limit", "code"), [
+    ("busy=0.5", 0), ("busy=0.99", 3), ("step-busy=70%", 0), ("step-busy=80%", 3), ("overlap=0.1", 3),
+    ("device-busy=0.7", 0)
+])  # fmt: skip
 def test_fail_under(limit, code):
     result = run("summary", EAGER, "--json", "--fail-under", limit)
     assert result.exit_code == code
@@ -255,24 +246,14 @@ def test_fail_under(limit, code):
     assert bool(result.stderr) == (code != 0)
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("table", EAGER, "--sort", "colour"),
-        ("table", EAGER, "--scope", "step:99"),
-        ("table", EAGER, "--scope", "range:5us"),
-        ("table", EAGER, "--scope", "range:5us..5us"),
-        ("table", EAGER, "--scope", "step:--json"),
-        ("table", EAGER, "--json", "--markdown"),
-        ("table", EAGER, "--limit", "-1"),
-        ("gaps", EAGER, "--min", "five"),
-        ("gaps", EAGER, "--min", "-5us"),
-        ("summary", EAGER, "--fail-under", "busy"),
-        ("summary", EAGER, "--fail-under", "busy=2"),
-        ("summary", EAGER, "--fail-under", "speed=0.5"),
-        ("table",),
-    ],
-)
+@pytest.mark.parametrize("args", [
+    ("table", EAGER, "--sort", "colour"), ("table", EAGER, "--scope", "step:99"),
+    ("table", EAGER, "--scope", "range:5us"), ("table", EAGER, "--scope", "range:5us..5us"),
+    ("table", EAGER, "--scope", "step:--json"), ("table", EAGER, "--json", "--markdown"),
+    ("table", EAGER, "--limit", "-1"), ("gaps", EAGER, "--min", "five"), ("gaps", EAGER, "--min", "-5us"),
+    ("summary", EAGER, "--fail-under", "busy"), ("summary", EAGER, "--fail-under", "busy=2"),
+    ("summary", EAGER, "--fail-under", "speed=0.5"), ("table",)
+])  # fmt: skip
 def test_wrong_usage_is_2(args):
     result = run(*args)
     assert result.exit_code == 2
@@ -313,15 +294,9 @@ def hostile(tmp_path: Path) -> Path:
         pid, tid = (0, 7) if cat == "kernel" else (1, 1)
         named = {k.replace("_", " "): v for k, v in args.items()}
         return {
-            "ph": "X",
-            "cat": cat,
-            "name": name,
-            "pid": pid,
-            "tid": tid,
-            "ts": start,
-            "dur": duration,
-            "args": named,
-        }
+            "ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": duration,
+            "args": named
+        }  # fmt: skip
 
     events = [
         event("kernel", f"kernel {HOSTILE}", 50, 10, correlation=1, External_id=1),
@@ -445,23 +420,10 @@ def test_color_on_a_terminal_unless_no_color(color):
     assert bool(set(re.findall(rb"\x1b\[([0-9;]*)m", out)) - {b"0", b"1", b"2", b"1;2"}) == color
 
 
-@pytest.mark.parametrize(
-    ("text", "ns"),
-    [
-        ("5us", 5_000),
-        ("0", 0),
-        ("1.5ms", 1_500_000),
-        (" 2 s ", 2_000_000_000),
-        ("7", 7_000),
-        ("10ns", 10),
-        ("0.0005us", 0),
-        ("3µs", 3_000),
-        ("3μs", 3_000),
-        (".5us", 500),
-        ("5.us", 5_000),
-        ("1,000us", 1_000_000),
-    ],
-)
+@pytest.mark.parametrize(("text", "ns"), [
+    ("5us", 5_000), ("0", 0), ("1.5ms", 1_500_000), (" 2 s ", 2_000_000_000), ("7", 7_000), ("10ns", 10),
+    ("0.0005us", 0), ("3µs", 3_000), ("3μs", 3_000), (".5us", 500), ("5.us", 5_000), ("1,000us", 1_000_000)
+])  # fmt: skip
 def test_times(text, ns):
     assert parse_duration(text) == ns
 

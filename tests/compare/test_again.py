@@ -61,14 +61,11 @@ def test_calls_that_come_several_times_say_nothing_of_the_machine(tmp_path):
     assert both(tmp_path, a, b).machine.calls == 0
 
 
-@pytest.mark.parametrize(
-    ("b", "told"),
-    [
-        (program(4, 64), True),  # the whole step, on the same sizes
-        (Program(*[("linear", [[64, 8]], "k_linear")] * 4), False),  # too few kinds of calls
-        (program(1, 32), False),  # other sizes, as often
-    ],
-)
+@pytest.mark.parametrize(("b", "told"), [
+    (program(4, 64), True),  # the whole step, on the same sizes
+    (Program(*[("linear", [[64, 8]], "k_linear")] * 4), False),  # too few kinds of calls
+    (program(1, 32), False),  # other sizes, as often
+])  # fmt: skip
 def test_when_it_is_that(b, told, tmp_path):
     found = both(tmp_path, program(1, 64), b)
     assert any(e.kind == "again" for e in found.explanations) is told

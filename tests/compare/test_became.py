@@ -26,32 +26,29 @@ def program(*parts: tuple[object, ...] | str) -> Program:
     return found
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "there", "back", "gpu", "cpu"),
-    [
-        (
-            [("mul", "a"), ("sum", "b")], [("one", "c")],
-            "mul and sum became one", "one became mul and sum", (20, 10), (24, 12),
-        ),
-        ([("f", "a")], [("g", "b")], "f became g", "g became f", (10, 10), (12, 12)),
-        ([("f", "a")], [("f", "b")], "a became b", "b became a", (10, 10), (12, 12)),
-        (
-            [("f", "a")], [("f", "a1", "a2", "a3")],
-            "a became a1, a2 and a3", "a1, a2 and a3 became a", (10, 30), (12, 32),
-        ),
-        # A product that adds what follows it.
-        (
-            [("mm", MM), ("add", "plus")], [("addmm", WITH_BIAS)],
-            "mm and add became addmm", "addmm became mm and add", (20, 10), (24, 12),
-        ),
-        # With its helper.
-        (
-            [("aten::mm", FORWARD, MM)], [("aten::mm", FORWARD, SGEMM, REDUCE)],
-            "gemm bf16 64x8 nnt became gemm fp32 128x64 nn and split-K reduce fp32",
-            "gemm fp32 128x64 nn and split-K reduce fp32 became gemm bf16 64x8 nnt", (10, 20), (12, 22),
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("a", "b", "there", "back", "gpu", "cpu"), [
+    (
+        [("mul", "a"), ("sum", "b")], [("one", "c")],
+        "mul and sum became one", "one became mul and sum", (20, 10), (24, 12),
+    ),
+    ([("f", "a")], [("g", "b")], "f became g", "g became f", (10, 10), (12, 12)),
+    ([("f", "a")], [("f", "b")], "a became b", "b became a", (10, 10), (12, 12)),
+    (
+        [("f", "a")], [("f", "a1", "a2", "a3")],
+        "a became a1, a2 and a3", "a1, a2 and a3 became a", (10, 30), (12, 32),
+    ),
+    # A product that adds what follows it.
+    (
+        [("mm", MM), ("add", "plus")], [("addmm", WITH_BIAS)],
+        "mm and add became addmm", "addmm became mm and add", (20, 10), (24, 12),
+    ),
+    # With its helper.
+    (
+        [("aten::mm", FORWARD, MM)], [("aten::mm", FORWARD, SGEMM, REDUCE)],
+        "gemm bf16 64x8 nnt became gemm fp32 128x64 nn and split-K reduce fp32",
+        "gemm fp32 128x64 nn and split-K reduce fp32 became gemm bf16 64x8 nnt", (10, 20), (12, 22),
+    ),
+])  # fmt: skip
 def test_work_that_became_other_work(tmp_path, a, b, there, back, gpu, cpu):
     for one, other, text, sides in ((a, b, there, (0, 1)), (b, a, back, (1, 0))):
         (kind, on, change, cpu_change, told), *more = said(both(tmp_path, program(*one), program(*other)))
@@ -65,17 +62,14 @@ def test_work_that_became_other_work(tmp_path, a, b, there, back, gpu, cpu):
         assert kind == ("replaced" if library or not change else "split" if change > 0 else "fused")
 
 
-@pytest.mark.parametrize(
-    ("parts", "name", "gpu", "cpu"),
-    [
-        ([("outer", ("mul", "a"), ("sum", "b"))], "outer {}", 20, 26),
-        ([("f", "a"), ("g", "b"), ("h", "c")], "f, g and h {}s", 30, 36),
-        ([("f", "a"), ("g", "b"), ("h", "c"), ("i", "d")], "a, b and 2 others {}s", 40, 48),
-        (["lone"], "lone {}", 10, 4),
-        ([("f", MEMSET)], "memset (f) {}", 10, 12),
-        ([("aten::conv2d", NHWC)], "1 layout conversion per step (nchw to nhwc fp16) {}", 10, 12),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parts", "name", "gpu", "cpu"), [
+    ([("outer", ("mul", "a"), ("sum", "b"))], "outer {}", 20, 26),
+    ([("f", "a"), ("g", "b"), ("h", "c")], "f, g and h {}s", 30, 36),
+    ([("f", "a"), ("g", "b"), ("h", "c"), ("i", "d")], "a, b and 2 others {}s", 40, 48),
+    (["lone"], "lone {}", 10, 4),
+    ([("f", MEMSET)], "memset (f) {}", 10, 12),
+    ([("aten::conv2d", NHWC)], "1 layout conversion per step (nchw to nhwc fp16) {}", 10, 12),
+])  # fmt: skip
 def test_work_of_one_side_alone(tmp_path, parts, name, gpu, cpu):
     plain, more = program(), program(*parts)
     for a, b, what, sign in ((plain, more, "new", 1), (more, plain, "gone", -1)):

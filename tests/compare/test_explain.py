@@ -35,13 +35,10 @@ CAST, GEMM = (
 def side(kernels: list[Any], compiled: bool = False) -> Any:
     """A side whose kernels one op launched."""
     return SimpleNamespace(
-        top=dict.fromkeys(range(len(kernels)), 100),
-        op=dict.fromkeys(range(len(kernels)), 100),
-        inside=lambda *_: 100,
-        kernel=kernels.__getitem__,
-        compiled=lambda i: compiled,
-        side=SimpleNamespace(trace=SimpleNamespace(kind=np.full(len(kernels), Kind.KERNEL))),
-    )
+        top=dict.fromkeys(range(len(kernels)), 100), op=dict.fromkeys(range(len(kernels)), 100),
+        inside=lambda *_: 100, kernel=kernels.__getitem__, compiled=lambda i: compiled,
+        side=SimpleNamespace(trace=SimpleNamespace(kind=np.full(len(kernels), Kind.KERNEL)))
+    )  # fmt: skip
 
 
 def test_casts_are_told_together_unless_a_compiled_kernel_took_them_in():
@@ -167,15 +164,10 @@ def test_kernels_in_the_same_grid_take_longer_along_with_the_others(tmp_path, a,
 
 def test_work_on_larger_sizes_is_told_beside_what_is_new(tmp_path):
     new = [
-        event
-        for k in range(4)
-        for now in (3000.0 * k + 250,)
-        for event in (
-            cpu("aten::new", now, 20),
-            launch(now + 2, 99 + k),
-            kernel(now + 12, 20, 99 + k, name="fresh"),
+        event for k in range(4) for now in (3000.0 * k + 250,) for event in (
+            cpu("aten::new", now, 20), launch(now + 2, 99 + k), kernel(now + 12, 20, 99 + k, name="fresh")
         )
-    ]
+    ]  # fmt: skip
     found = comparison(tmp_path, steps(1), [*steps(2), *new])
     assert {one.kind for one in found.explanations} == {"sizes", "new"}
 

@@ -75,12 +75,10 @@ def test_one_op_removed(pair):
         ]
         gone = {e["args"]["correlation"] for e in inside}
         return [
-            e
-            for e in events
-            if e is not op
-            and not (e.get("ph") == "X" and e.get("args", {}).get("correlation") in gone)
-            and not (e.get("cat") == "ac2g" and e.get("id") in gone)
-        ]
+            e for e in events if e is not op and not (
+                e.get("ph") == "X" and e.get("args", {}).get("correlation") in gone
+            ) and not (e.get("cat") == "ac2g" and e.get("id") in gone)
+        ]  # fmt: skip
 
     found = pair("mlp_eager", without)
     (one,) = found.explanations
@@ -279,24 +277,21 @@ def test_work_beside_a_collective_says_nothing_of_the_machine(pair):
     assert all("where collectives run beside it on one side only" in text for text in slower)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "asked"),
-    [
-        (
-            "train",
-            "llm_decode",
-            "by name only 21% of the GPU's work and 27% of the calls are the same in both",
-        ),
-        ("llm_decode", "mlp_eager", "A and B have hardly anything in common"),
-        (
-            "llm_decode",
-            "train_memory",  # some ops come twice as often, but few of all
-            "by name only 25% of the GPU's work and 27% of the calls are the same in both",
-        ),
-        ("mlp_eager", "mlp_compile", ""),
-        ("attention_naive", "attention_sdpa", ""),
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "asked"), [
+    (
+        "train",
+        "llm_decode",
+        "by name only 21% of the GPU's work and 27% of the calls are the same in both",
+    ),
+    ("llm_decode", "mlp_eager", "A and B have hardly anything in common"),
+    (
+        "llm_decode",
+        "train_memory",  # some ops come twice as often, but few of all
+        "by name only 25% of the GPU's work and 27% of the calls are the same in both",
+    ),
+    ("mlp_eager", "mlp_compile", ""),
+    ("attention_naive", "attention_sdpa", ""),
+])  # fmt: skip
 def test_other_programs_are_asked_about_first(a, b, asked):
     """Then the numbers say more than what is new and gone: most of that is summed up."""
     found = compared(SAMPLES / f"{a}.json.gz", SAMPLES / f"{b}.json.gz")
@@ -314,16 +309,11 @@ def test_other_programs_are_asked_about_first(a, b, asked):
         assert all(one.text[:30] in " ".join(every.split()) for one in told)
 
 
-@pytest.mark.parametrize(
-    ("b", "said"),
-    [
-        ({"rank": 1, "world_size": 2}, "RANKS 0 AND 1"),
-        ({"rank": 0, "world_size": 2}, "SAME PROGRAM"),
-        ({"rank": 1, "world_size": 8}, "SAME PROGRAM"),
-        ({"rank": "1", "world_size": 2}, "SAME PROGRAM"),
-        (None, "SAME PROGRAM"),
-    ],
-)
+@pytest.mark.parametrize(("b", "said"), [
+    ({"rank": 1, "world_size": 2}, "RANKS 0 AND 1"), ({"rank": 0, "world_size": 2}, "SAME PROGRAM"),
+    ({"rank": 1, "world_size": 8}, "SAME PROGRAM"), ({"rank": "1", "world_size": 2}, "SAME PROGRAM"),
+    (None, "SAME PROGRAM")
+])  # fmt: skip
 def test_two_ranks_of_a_job_are_not_before_and_after(tmp_path, b, said):
     top = json.loads(gzip.decompress((SAMPLES / "mlp_eager.json.gz").read_bytes()))
     paths = tmp_path / "a.json", tmp_path / "b.json"

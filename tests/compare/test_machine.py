@@ -119,10 +119,8 @@ def test_kernels_of_a_graph_are_no_slower_machine(tmp_path):
         for k in range(20):
             at, number = now + 20 + 30 * k, 100 + 20 * n + k
             alone += [
-                cpu(f"aten::op{k}", at, 20),
-                launch(at + 2, number),
-                kernel(at + 12, 9, number, name=f"k{k}"),
-            ]
+                cpu(f"aten::op{k}", at, 20), launch(at + 2, number), kernel(at + 12, 9, number, name=f"k{k}")
+            ]  # fmt: skip
     found = comparison(tmp_path, of_graph, alone)
     assert "machine" not in {one.kind for one in found.explanations}
     (graph,) = [one for one in found.explanations if one.kind == "graph"]
@@ -287,18 +285,15 @@ def eight(speed: float, between: float = 2, names: str = "abcdefgh", last: str =
     return found
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "told"),
-    [
-        (eight(1), eight(1.25), True),
-        (
-            eight(1),
-            eight(1.25, last="z"),
-            False,
-        ),  # of a program that does something else, 32 calls are too few
-        (eight(1, 2000), eight(1.25, 2000), False),  # 40 us of a step of 16 ms
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "told"), [
+    (eight(1), eight(1.25), True),
+    (
+        eight(1),
+        eight(1.25, last="z"),
+        False,
+    ),  # of a program that does something else, 32 calls are too few
+    (eight(1, 2000), eight(1.25, 2000), False),  # 40 us of a step of 16 ms
+])  # fmt: skip
 def test_where_a_machine_that_was_slower_is_told(a, b, told, tmp_path):
     found = comparison(tmp_path, a, b)
     assert found.machine.cpu_ratio == pytest.approx(1.25)

@@ -224,10 +224,8 @@ def test_what_has_another_size(tmp_path):
         work["args"] |= args
         work["dur"] = 5
         return [
-            cpu(more.get("op", "aten::f"), 0, 9, **{"Input Dims": more.get("dims", [])}),
-            launch(2, 1),
-            work,
-        ]
+            cpu(more.get("op", "aten::f"), 0, 9, **{"Input Dims": more.get("dims", [])}), launch(2, 1), work
+        ]  # fmt: skip
 
     def differ(a: dict[str, Any], b: dict[str, Any], device: bool = True) -> bool:
         sides = []
@@ -324,19 +322,16 @@ def test_copies_of_one_recording_differ_in_nothing_else():
     )
 
 
-@pytest.mark.parametrize(
-    ("step", "work", "busy", "noise"),
-    [
-        ((10, 12, False), (5, 4, False), True, False),  # less work in a longer step
-        ((10, 12, False), (5, 5.5, False), True, True),
-        ((10, 12, True), (5, 4, False), True, True),
-        ((10, 12, False), (5, 4, False), False, False),
-        ((10, 12, True), (5, 4, True), False, True),
-        ((10, 12, False), (5, 4, True), True, True),  # that there is less work is not known
-        ((10, 12, False), (5, 5.5, False), False, False),
-        ((10, 12, False), (5, 5.05, True), True, False),  # as much work in a longer step
-    ],
-)
+@pytest.mark.parametrize(("step", "work", "busy", "noise"), [
+    ((10, 12, False), (5, 4, False), True, False),  # less work in a longer step
+    ((10, 12, False), (5, 5.5, False), True, True),
+    ((10, 12, True), (5, 4, False), True, True),
+    ((10, 12, False), (5, 4, False), False, False),
+    ((10, 12, True), (5, 4, True), False, True),
+    ((10, 12, False), (5, 4, True), True, True),  # that there is less work is not known
+    ((10, 12, False), (5, 5.5, False), False, False),
+    ((10, 12, False), (5, 5.05, True), True, False),  # as much work in a longer step
+])  # fmt: skip
 def test_what_a_busy_share_is_made_of_tells_whether_it_is_noise(step, work, busy, noise):
     share = Metric(work[0] / step[0], work[1] / step[1], busy)
     copies = Metric(0, 0, True)
@@ -349,11 +344,9 @@ def test_what_a_busy_share_is_made_of_tells_whether_it_is_noise(step, work, busy
 def test_copies_that_run_beside_kernels_are_seen_in_the_busy_share(after, noise):
     """From a fiftieth of the step on; where they do not, step and work decide."""
     metrics = {
-        "step_ns": Metric(1000, 1010, True),
-        "device_ns": Metric(500, 501, True),
-        "copies_ns": Metric(100, 100 + after, False),
-        "busy_share": Metric(0.5, 0.3, False),
-    }
+        "step_ns": Metric(1000, 1010, True), "device_ns": Metric(500, 501, True),
+        "copies_ns": Metric(100, 100 + after, False), "busy_share": Metric(0.5, 0.3, False)
+    }  # fmt: skip
     assert busy_is_noise(metrics) is noise
 
 

@@ -215,14 +215,11 @@ def test_a_gpu_that_another_program_uses_too(tmp_path):
     assert not [one for one in comparison(tmp_path, a, a).explanations if one.kind == "queued"]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "device"),
-    [
-        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", True),
-        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", False),
-        ("gloo:all_reduce", "communication", False),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind", "device"), [
+    ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", True),
+    ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", False),
+    ("gloo:all_reduce", "communication", False)
+])  # fmt: skip
 def test_what_the_program_waits_for_is_named(tmp_path, name, kind, device):
     """Neither Python nor the machine."""
     a, b = steps(0, device=device), steps(3000, device=device)

@@ -90,14 +90,10 @@ def test_a_short_wait_is_told_too(tmp_path):
     assert re.search(r"only where the GPU waits for it \(([\d.]+ µs) per step in B, \1 in A\)", note)
 
 
-@pytest.mark.parametrize(
-    ("copies", "what"),
-    [
-        (0, "its 10 kernels"),
-        (1, "its 10 kernels, copies and memsets"),
-        (10, "its 10 kernels, copies and memsets"),
-    ],
-)
+@pytest.mark.parametrize(("copies", "what"), [
+    (0, "its 10 kernels"), (1, "its 10 kernels, copies and memsets"),
+    (10, "its 10 kernels, copies and memsets")
+])  # fmt: skip
 def test_what_took_longer_on_another_machine_is_called_by_its_kinds(tmp_path, copies, what):
     for name, length in (("a", 100), ("b", 150)):
         events = ahead(False, length=length)

@@ -333,17 +333,14 @@ def unrecorded(*categories: str) -> list[Event]:
     return [event for event in recording(*[OPS] * 4) if event["cat"] not in categories]
 
 
-@pytest.mark.parametrize(
-    ("without", "note", "missing"),
-    [
-        ("kernel", "did not record the GPU: only calls are compared", "device_ns"),
-        (
-            "cpu_op",
-            "did not record ops, which costs time on the CPU: only launches and what they run are compared",
-            "cpu_op_ns",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("without", "note", "missing"), [
+    ("kernel", "did not record the GPU: only calls are compared", "device_ns"),
+    (
+        "cpu_op",
+        "did not record ops, which costs time on the CPU: only launches and what they run are compared",
+        "cpu_op_ns"
+    )
+])  # fmt: skip
 def test_what_one_side_did_not_record(tmp_path, without, note, missing):
     whole, part = unrecorded(), unrecorded(without)
     for a, b, letter in ((whole, part, "B"), (part, whole, "A")):

@@ -148,15 +148,12 @@ def test_two_changes_of_types(tmp_path):
     assert found[1][4].startswith("The same ops run in fp16 instead of bf16, 6 kernels")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "notes"),
-    [
-        ("NVIDIA A10", "NVIDIA H200", ("A was recorded on NVIDIA A10, B on NVIDIA H200",)),
-        ("NVIDIA A10", "NVIDIA A10", ()),
-        ("", "NVIDIA A10", ()),  # not known
-        ("NVIDIA A10", "", ()),
-    ],
-)
+@pytest.mark.parametrize(("one", "other", "notes"), [
+    ("NVIDIA A10", "NVIDIA H200", ("A was recorded on NVIDIA A10, B on NVIDIA H200",)),
+    ("NVIDIA A10", "NVIDIA A10", ()),
+    ("", "NVIDIA A10", ()),  # not known
+    ("NVIDIA A10", "", ()),
+])  # fmt: skip
 def test_another_device_is_noted(tmp_path, one, other, notes):
     events = [event for n in range(3) for event in (step(n, 1000 * n, 900), cpu("aten::mm", 1000 * n, 100))]
     paths = [tmp_path / "a.json", tmp_path / "b.json"]

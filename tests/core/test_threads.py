@@ -142,21 +142,15 @@ def test_other_libraries_of_c_are_left_alone(monkeypatch):
 MEGABYTE = 1 << 20
 
 
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({}, None),
-        ({"cpu.max": "max 100000"}, None),
-        ({"cpu.max": "250000 100000"}, 2.5),
-        ({"cpu.max": "50000 100000 more"}, 0.5),
-        ({"cpu.max": "nonsense"}, None),
-        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3.0),
-        ({"cpu/cpu.cfs_quota_us": "1", "cpu/cpu.cfs_period_us": "2"}, 0.5),
-        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
-        ({"cpu/cpu.cfs_quota_us": "0", "cpu/cpu.cfs_period_us": "100000"}, None),
-        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "0"}, None),
-    ],
-)
+@pytest.mark.parametrize(("files", "cores"), [
+    ({}, None), ({"cpu.max": "max 100000"}, None), ({"cpu.max": "250000 100000"}, 2.5),
+    ({"cpu.max": "50000 100000 more"}, 0.5), ({"cpu.max": "nonsense"}, None),
+    ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3.0),
+    ({"cpu/cpu.cfs_quota_us": "1", "cpu/cpu.cfs_period_us": "2"}, 0.5),
+    ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+    ({"cpu/cpu.cfs_quota_us": "0", "cpu/cpu.cfs_period_us": "100000"}, None),
+    ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "0"}, None)
+])  # fmt: skip
 def test_the_quota_of_a_control_group(files, cores, tmp_path):
     (tmp_path / "cpu").mkdir()
     for name, text in files.items():

@@ -45,10 +45,8 @@ def test_a_number_out_of_range_costs_only_itself(how, tmp_path):
     )
     found = made(path, how)
     assert sorted(zip(found["names"], found["correlation"], found["external_id"], strict=True)) == [
-        ("cudaLaunchKernel", 7, 1),
-        ("gemm", 7, 1),
-        ("odd", -1, -1),
-    ]
+        ("cudaLaunchKernel", 7, 1), ("gemm", 7, 1), ("odd", -1, -1)
+    ]  # fmt: skip
     assert found["processes"][0].name == "main"
     assert (found["series"], found["counters"][2]) == (("memory free",), [5.0])
     assert [(n.kind, n.count) for n in found["notices"]] == [("wrong_type", 2)]

@@ -204,16 +204,12 @@ print(next(int(x.split()[1]) // 1024 for x in open("/proc/self/status") if x.sta
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize(
-    ("head", "fill", "tail", "said"),
-    [
-        (b"", b" ", b"", "is not a trace"),
-        (HEAD + SOUND % 1 + b',{"ph":"X","name":"', b"a", b'"},' + SOUND % 2 + b"]}", "2 slices"),
-        (HEAD + b'{"ph":"X","name":"', b"a", b'"}]}', "shorter than 64 MB"),
-        (HEAD + SOUND % 1 + b'],"x":[1', b",[]", b"]}", "1 slices"),
-    ],
-    ids=["spaces", "a name", "nothing but a name", "a list at the end"],
-)
+@pytest.mark.parametrize(("head", "fill", "tail", "said"), [
+    (b"", b" ", b"", "is not a trace"),
+    (HEAD + SOUND % 1 + b',{"ph":"X","name":"', b"a", b'"},' + SOUND % 2 + b"]}", "2 slices"),
+    (HEAD + b'{"ph":"X","name":"', b"a", b'"}]}', "shorter than 64 MB"),
+    (HEAD + SOUND % 1 + b'],"x":[1', b",[]", b"]}", "1 slices"),
+], ids=["spaces", "a name", "nothing but a name", "a list at the end"])  # fmt: skip
 def test_a_bomb_takes_little_memory(head, fill, tail, said, tmp_path):
     path = tmp_path / "bomb.json.gz"
     block = fill * ((1 << 20) // len(fill))
@@ -287,14 +283,9 @@ class Endless:
         return block
 
 
-@pytest.mark.parametrize(
-    ("head", "piece", "said"),
-    [
-        (b"", b"\0", "is not a trace"),
-        (b"", b"y\n", "is not a trace"),
-        (HEAD, b"{},", "is longer than 0.1 GB"),
-    ],
-)
+@pytest.mark.parametrize(("head", "piece", "said"), [
+    (b"", b"\0", "is not a trace"), (b"", b"y\n", "is not a trace"), (HEAD, b"{},", "is longer than 0.1 GB")
+])  # fmt: skip
 def test_endless_input(head, piece, said, monkeypatch):
     monkeypatch.setenv("TRACETUI_SPOOL_GB", "0.1")
     stream = Endless(head, piece)

@@ -74,14 +74,10 @@ def test_header_with_one_field(library, text, flags, fields, trace_of):
 def test_header_with_all_its_fields(library, text, trace_of):
     plain = gzip.compress(text, mtime=0)
     header = (
-        plain[:3]
-        + bytes([4 | 8 | 16 | 2])
-        + plain[4:10]
-        + b"\x03\x00abc"
-        + b"name\x00"
-        + b"comment\x00"
-        + b"\x12\x34"
-    )
+        plain[:3] + bytes([4 | 8 | 16 | 2]) + plain[
+            4:10
+        ] + b"\x03\x00abc" + b"name\x00" + b"comment\x00" + b"\x12\x34"
+    )  # fmt: skip
     trace = trace_of(header + plain[10:])
     assert (len(trace), notices(trace)) == (5000, {})
 

@@ -52,18 +52,9 @@ def test_sources_that_do_not_exist(path):
     assert load(path).reader.read([-1, 1 << 60, (1 << 28) - 1]) == [{}, {}, {}]
 
 
-@pytest.mark.parametrize(
-    ("offset", "length", "fits"),
-    [
-        (0, 10, True),
-        (4, 6, True),
-        (10, 0, True),
-        (4, 7, False),
-        (11, 0, False),
-        (-1, 5, False),
-        (3, -1, False),
-    ],
-)
+@pytest.mark.parametrize(("offset", "length", "fits"), [
+    (0, 10, True), (4, 6, True), (10, 0, True), (4, 7, False), (11, 0, False), (-1, 5, False), (3, -1, False)
+])  # fmt: skip
 def test_kept_places_lie_within_the_file(path, offset, length, fits):
     """Of ten bytes."""
     source = open_source(str(path))

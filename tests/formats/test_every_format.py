@@ -21,11 +21,9 @@ HUGE = 320_000_000
 """Bytes without the end of a line."""
 
 EVENTS = [
-    {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": 7, "ts": 10.5 * n, "dur": 7.25}
-    for n, (cat, name, pid) in enumerate(
-        [("cpu_op", "aten::mm", 1), ("cpu_op", "é ✓", 1), ("kernel", "k", 0)]
-    )
-]
+    {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": 7, "ts": 10.5 * n, "dur": 7.25} for n,
+    (cat, name, pid) in enumerate([("cpu_op", "aten::mm", 1), ("cpu_op", "é ✓", 1), ("kernel", "k", 0)])
+]  # fmt: skip
 TYPE_BEGIN, TYPE_END = 1, 2
 
 

@@ -72,13 +72,9 @@ def archive(kind: str, content: bytes = b"no trace") -> bytes:
     return made.getvalue()
 
 
-SPEEDSCOPE = json.dumps(
-    {
-        "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "shared": {"frames": []},
-        "profiles": [],
-    }
-).encode()
+SPEEDSCOPE = json.dumps({
+    "$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": []}, "profiles": []
+}).encode()  # fmt: skip
 FILES = {
     "an XPlane profile": b"\x0a\x0d\x08\x01\x12\x09/host:CPU" + b"\x0a\x0f\x08\x02\x12\x0b/device:GPU",
     "a PyTorch execution trace": b'{\n  "schema": "1.1.1-chakra.0.0.4", "pid": 9,\n  "nodes": []}',
@@ -153,19 +149,12 @@ TRACE = json.dumps(
 ).encode()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"# A report\n\n```json\n" + TRACE + b"\n```\n",
-        b"<html>" + TRACE,
-        archive("zip", TRACE),
-        archive("tar", TRACE),
-        b"\n" * 11 + TRACE,
-        TRACE.replace(b'{"traceEvents"', b'{"schema": "chakra", "traceEvents"'),
-        TRACE.replace(b'{"traceEvents"', b'{"note": "speedscope.app/file-format-schema", "traceEvents"'),
-    ],
-    ids=["Markdown", "HTML", "zip", "tar", "new lines", "execution trace", "speedscope"],
-)
+@pytest.mark.parametrize("data", [
+    b"# A report\n\n```json\n" + TRACE + b"\n```\n", b"<html>" + TRACE, archive("zip", TRACE),
+    archive("tar", TRACE), b"\n" * 11 + TRACE,
+    TRACE.replace(b'{"traceEvents"', b'{"schema": "chakra", "traceEvents"'),
+    TRACE.replace(b'{"traceEvents"', b'{"note": "speedscope.app/file-format-schema", "traceEvents"')
+], ids=["Markdown", "HTML", "zip", "tar", "new lines", "execution trace", "speedscope"])  # fmt: skip
 def test_a_trace_in_strange_company_is_read(data, tmp_path):
     path = tmp_path / "trace.md"
     path.write_bytes(data)

@@ -108,13 +108,10 @@ WRONG: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_types(case, trace_of, event):
     fields, placed = WRONG[case]
-    trace = trace_of(
-        [
-            event(ts=1, name="before"),
-            event(ts=2, **fields) if "ts" not in fields else event(**fields),
-            event(ts=20),
-        ]
-    )
+    trace = trace_of([
+        event(ts=1, name="before"), event(ts=2, **fields) if "ts" not in fields else event(**fields),
+        event(ts=20)
+    ])  # fmt: skip
     assert trace.phases == {"X": 3}
     assert len(trace) == 2 + placed
     assert ("no_time" in notices(trace)) is not placed
@@ -126,12 +123,10 @@ def test_wrong_types(case, trace_of, event):
 
 
 def test_ids_as_text_still_link(trace_of, event):
-    trace = trace_of(
-        [
-            event(cat="cuda_runtime", args={"correlation": "12"}),
-            event(cat="kernel", pid=0, tid=7, ts=3, args={"correlation": 12.0}),
-        ]
-    )
+    trace = trace_of([
+        event(cat="cuda_runtime", args={"correlation": "12"}),
+        event(cat="kernel", pid=0, tid=7, ts=3, args={"correlation": 12.0})
+    ])  # fmt: skip
     assert trace.launch.tolist() == [-1, 0]
 
 

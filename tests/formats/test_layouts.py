@@ -53,11 +53,9 @@ LAYOUTS: dict[str, Callable[[list[Event]], str]] = {
         '{"traceEvents": [\n' + joined(events, ",\n") + "\n], " + json.dumps(TAIL)[1:]
     ),
     "kineto": lambda events: (
-        json.dumps(TOP, indent=2)[:-2]
-        + ',\n  "traceEvents": [\n  '
-        + joined(events, ",\n  ", 4).replace("\n}", "\n  }")
-        + "\n  ],\n"
-        + json.dumps(TAIL)[1:]
+        json.dumps(TOP, indent=2)[:-2] + ',\n  "traceEvents": [\n  ' + joined(events, ",\n  ", 4).replace(
+            "\n}", "\n  }"
+        ) + "\n  ],\n" + json.dumps(TAIL)[1:]
     ),
     "keys first": lambda events: json.dumps({**TOP, **TAIL, "traceEvents": events}),
     "keys last": lambda events: json.dumps({"traceEvents": events, **TOP, **TAIL}),
@@ -68,8 +66,8 @@ LAYOUTS: dict[str, Callable[[list[Event]], str]] = {
     "bare, closed by a comma": lambda events: "[" + joined(events, ",\n") + ",\n",
     "name of the key in a string": lambda events: json.dumps(
         {"note": '"traceEvents": [', "inner": {"traceEvents": [1]}, "traceEvents": events, **TAIL}
-    ),
-}
+    )
+}  # fmt: skip
 
 
 def facts(trace: Trace) -> dict[str, Any]:
@@ -77,22 +75,20 @@ def facts(trace: Trace) -> dict[str, Any]:
     return {
         "phases": dict(trace.phases),
         "slices": [
-            (trace.name_of(i), int(trace.start[i]), int(trace.duration[i]), trace.lanes[trace.lane[i]].name)
-            for i in range(len(trace))
+            (
+                trace.name_of(i), int(trace.start[i]), int(trace.duration[i]), trace.lanes[trace.lane[i]].name
+            ) for i in range(len(trace))
         ],
-        "events": [trace.event(i) for i in range(len(trace))],
-        "launch": trace.launch.tolist(),
+        "events": [trace.event(i) for i in range(len(trace))], "launch": trace.launch.tolist(),
         "op": trace.op.tolist(),
         "instants": [
             (int(t), trace.names[n]) for t, n in zip(trace.instants.start, trace.instants.name, strict=True)
         ],
         "counters": (
-            trace.counters.series_names,
-            trace.counters.value.tolist(),
-            trace.counters.start.tolist(),
+            trace.counters.series_names, trace.counters.value.tolist(), trace.counters.start.tolist()
         ),
-        "notices": [n.kind for n in trace.notices if n.kind != "open_array"],
-    }
+        "notices": [n.kind for n in trace.notices if n.kind != "open_array"]
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -167,29 +163,19 @@ def test_progress_and_cancelling(tmp_path, event):
             load(path, lambda done, total: False)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is empty"),
-        (b"  \n", NOT_A_TRACE),
-        (b"{}", "is JSON, but has no traceEvents"),
-        (b"[]", "is JSON, but has no trace events"),
-        (b"[1, 2]", "is JSON, but has no trace events"),
-        (b'[{"a": 1}]', "is JSON, but has no trace events"),
-        (b'"text"', "is JSON, but has no traceEvents"),
-        (b"null", "is JSON, but has no traceEvents"),
-        (b'{"traceEvents": 5}', "is JSON, but its traceEvents is not an array"),
-        (b'{"traceEvents": {}}', "is JSON, but its traceEvents is not an array"),
-        (b'{"traceEvents": [1, "x"]}', "is JSON, but has no trace events"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, NOT_A_TRACE),
-        (b"\x1f\x8b", NOT_A_TRACE),
-        (b"\x1f\x8b\x08\x00" + b"a" * 30, NOT_A_TRACE),
-        (gzip.compress(b"", mtime=0), NOT_A_TRACE),
-        (gzip.compress(b"hello", mtime=0), NOT_A_TRACE),
-        (b"\x00" * 100, NOT_A_TRACE),
-        (b"[" * 100_000, "is JSON, but has no trace events"),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), [
+    (b"", "is empty"), (b"  \n", NOT_A_TRACE), (b"{}", "is JSON, but has no traceEvents"),
+    (b"[]", "is JSON, but has no trace events"), (b"[1, 2]", "is JSON, but has no trace events"),
+    (b'[{"a": 1}]', "is JSON, but has no trace events"), (b'"text"', "is JSON, but has no traceEvents"),
+    (b"null", "is JSON, but has no traceEvents"),
+    (b'{"traceEvents": 5}', "is JSON, but its traceEvents is not an array"),
+    (b'{"traceEvents": {}}', "is JSON, but its traceEvents is not an array"),
+    (b'{"traceEvents": [1, "x"]}', "is JSON, but has no trace events"),
+    (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40, NOT_A_TRACE), (b"\x1f\x8b", NOT_A_TRACE),
+    (b"\x1f\x8b\x08\x00" + b"a" * 30, NOT_A_TRACE), (gzip.compress(b"", mtime=0), NOT_A_TRACE),
+    (gzip.compress(b"hello", mtime=0), NOT_A_TRACE), (b"\x00" * 100, NOT_A_TRACE),
+    (b"[" * 100_000, "is JSON, but has no trace events")
+])  # fmt: skip
 def test_what_is_no_trace(content, message, tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(content)
@@ -231,14 +217,9 @@ Load = Callable[..., Trace]
 
 def test_what_the_file_says_of_itself(trace_of, event):
     told = {
-        "deviceProperties": [{"id": 0, "name": "H"}, "no object"],
-        "distributedInfo": {"rank": 1},
-        "record_shapes": 1,
-        "traceName": "x" * 4096,
-        "long": "x" * 4097,
-        "list": [1],
-        "baseTimeNanoseconds": 5,
-    }
+        "deviceProperties": [{"id": 0, "name": "H"}, "no object"], "distributedInfo": {"rank": 1},
+        "record_shapes": 1, "traceName": "x" * 4096, "long": "x" * 4097, "list": [1], "baseTimeNanoseconds": 5
+    }  # fmt: skip
     trace = trace_of(json.dumps(told | {"traceEvents": [event(ts=1)]}).encode())
     assert trace.info.devices == ({"id": 0, "name": "H"},)
     assert trace.info.distributed == {"rank": 1}
@@ -253,11 +234,8 @@ def test_devices_as_older_files_have_them(trace_of, event):
     trace = trace_of(json.dumps({"computeProperties": [device], "traceEvents": [event(ts=1)]}).encode())
     (found,) = trace.info.devices
     assert (found["name"], found["computeMajor"], found["computeMinor"], found["numSms"]) == (
-        "Tesla V100",
-        7,
-        0,
-        80,
-    )
+        "Tesla V100", 7, 0, 80
+    )  # fmt: skip
 
 
 def test_a_block_device_is_no_trace(tmp_path, monkeypatch):

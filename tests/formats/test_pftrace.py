@@ -116,16 +116,10 @@ def slices_of(trace: Trace) -> list[tuple[str, str, str, str, int, int]]:
     """(process, lane, category, name, start, duration)."""
     return [
         (
-            trace.processes[lane.process].name or trace.processes[lane.process].pid,
-            lane.name,
-            trace.categories[trace.category[i]],
-            trace.name_of(i),
-            int(trace.start[i]),
-            int(trace.duration[i]),
-        )
-        for lane in trace.lanes
-        for i in range(lane.first, lane.last)
-    ]
+            trace.processes[lane.process].name or trace.processes[lane.process].pid, lane.name,
+            trace.categories[trace.category[i]], trace.name_of(i), int(trace.start[i]), int(trace.duration[i])
+        ) for lane in trace.lanes for i in range(lane.first, lane.last)
+    ]  # fmt: skip
 
 
 def flows_of(trace: Trace) -> set[tuple[str, str]]:
@@ -171,19 +165,15 @@ def test_sequences_with_defaults_and_clocks_of_their_own(tmp_path):
 def test_the_gpu_work_of_other_writers(tmp_path):
     trace = made(tmp_path, "gpu")
     assert [row[1:] for row in slices_of(trace)] == [
-        ("queue 0 of old", "render", "render", 500, 11),
-        ("queue A", "Vertex", "Vertex", 0, 60),
-        ("queue A", "kernel", "Dispatch", 100, 60),
-        ("queue A", "Vertex", "named", 200, 60),
-        ("queue A", "kernel", "Dispatch", 300, 60),
-    ]
+        ("queue 0 of old", "render", "render", 500, 11), ("queue A", "Vertex", "Vertex", 0, 60),
+        ("queue A", "kernel", "Dispatch", 100, 60), ("queue A", "Vertex", "named", 200, 60),
+        ("queue A", "kernel", "Dispatch", 300, 60)
+    ]  # fmt: skip
     assert [lane.device for lane in trace.lanes] == [0, 1]
     pairs = zip(trace.flow_from.tolist(), trace.flow_to.tolist(), strict=True)
     assert sorted((int(trace.start[a]), int(trace.start[b])) for a, b in pairs) == [
-        (0, 100),
-        (100, 200),
-        (200, 300),
-    ]
+        (0, 100), (100, 200), (200, 300)
+    ]  # fmt: skip
     assert (trace.counters.series_names, trace.counters.value.tolist()) == (("GPU busy",), [1.5, 2.5])
     assert trace.info.devices == ({"id": 0, "name": "Model X"},)
 
@@ -192,16 +182,10 @@ def test_arguments_of_every_type(tmp_path):
     args = made(tmp_path, "arguments").args(0)
     assert str(args.pop("deep")).count("[") == 33, "100 are in the file"
     assert args == {
-        "bool_value": True,
-        "uint_value": 1 << 63,
-        "int_value": -5,
-        "double_value": 0.25,
-        "string_value": "text",
-        "pointer_value": "0xff",
-        "legacy_json_value": '{"a": 1}',
-        "nested": {"list": [1, 2]},
-        "older": {"k": 3},
-    }
+        "bool_value": True, "uint_value": 1 << 63, "int_value": -5, "double_value": 0.25,
+        "string_value": "text", "pointer_value": "0xff", "legacy_json_value": '{"a": 1}',
+        "nested": {"list": [1, 2]}, "older": {"k": 3}
+    }  # fmt: skip
 
 
 def test_ends_in_the_order_of_begins_are_told_from_nested_ones(tmp_path):

@@ -159,10 +159,8 @@ def test_both_pair_the_same():
         copies = [{k: v.copy() for k, v in one.items()} for one in (slices, ended)]
         track_of = np.arange(tracks, dtype=np.int32)
         found = (
-            decoder.pair(slices, ended, track_of, tracks),
-            slices["duration"].tolist(),
-            ended["row"].tolist(),
-        )
+            decoder.pair(slices, ended, track_of, tracks), slices["duration"].tolist(), ended["row"].tolist()
+        )  # fmt: skip
         other = pair(*copies, track_of, tracks), copies[0]["duration"].tolist(), copies[1]["row"].tolist()
         assert found == other, number
 

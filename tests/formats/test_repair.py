@@ -75,15 +75,11 @@ def test_a_path_with_backslashes_keeps_its_letters(trace_of):
 
 
 DROPPED = {
-    "a quote too many": broken_event(b'"say "hello" twice"'),
-    "a quote too few": broken_event(b'"open'),
-    "no closing brace": broken_event()[:-1],
-    "no opening brace": broken_event()[1:],
-    "half": broken_event()[:40],
-    "other half": broken_event()[40:],
-    "wrong brackets": broken_event(value=b'[1, {"a": 2]'),
-    "a number like 1.": broken_event(value=b"1."),
-}
+    "a quote too many": broken_event(b'"say "hello" twice"'), "a quote too few": broken_event(b'"open'),
+    "no closing brace": broken_event()[:-1], "no opening brace": broken_event()[1:],
+    "half": broken_event()[:40], "other half": broken_event()[40:],
+    "wrong brackets": broken_event(value=b'[1, {"a": 2]'), "a number like 1.": broken_event(value=b"1.")
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", ["line", "lines"])
@@ -194,20 +190,8 @@ def test_many_events_are_repaired_as_each_alone(monkeypatch):
     rng = random.Random(7)
     one = b'{"ph":"X","name":"a\\n%d","pid":1,"tid":1,"ts":%d,"dur":1,"args":{"a":[1,2],"b":"\xc3\xa9"}}'
     pieces = [
-        b"inf",
-        b"\xff",
-        b"\\",
-        b",",
-        b":",
-        b" ",
-        b"\x01",
-        b"\n",
-        b"nan",
-        b"N A",
-        b"\\ud800",
-        b"1,",
-        b"x",
-    ]
+        b"inf", b"\xff", b"\\", b",", b":", b" ", b"\x01", b"\n", b"nan", b"N A", b"\\ud800", b"1,", b"x"
+    ]  # fmt: skip
     repaired = 0
     for _ in range(300):
         events = [bytearray(one % (i, i)) for i in range(5)]
@@ -232,17 +216,9 @@ def test_nothing_that_is_given_up_could_be_repaired(monkeypatch):
     plain, given_up = recover_text._is_hopeless, 0
     one = b'{"ph":"X","name":"a\\n%d","tid":1,"ts":%d,"args":{"a":[1,2],"b":"\xc3\xa9","c":true,"d":"x\\\\"}}'
     pieces = [
-        *b'{}[]",:\\ \n1x-+.\x0b\t\xa0',
-        b"inf",
-        b"N/A",
-        b"tru",
-        b"null",
-        b"\\u12",
-        b'"}',
-        b"},{",
-        b'{"',
-        b'""',
-    ]
+        *b'{}[]",:\\ \n1x-+.\x0b\t\xa0', b"inf", b"N/A", b"tru", b"null", b"\\u12", b'"}', b"},{", b'{"',
+        b'""'
+    ]  # fmt: skip
 
     def counted(text: bytes, failed: int, why: str) -> bool:
         nonlocal given_up

@@ -63,11 +63,9 @@ def test_nothing_has_no_outline():
 
 EVENTS = [{"ph": "X", "name": "}, {", "args": {"list": [{"ph": 1}, {"ph": 2}]}}] * 4
 LAYOUTS = {
-    "lines": (",\n  ", b"},\n  {", 1, 5),
-    "lines with braces apart": ("\n ,\n{\n", None, None, None),
-    "one line": (", ", b'}, {"ph"', 1, 3),
-    "tight": (",", b'},{"ph"', 1, 2),
-}
+    "lines": (",\n  ", b"},\n  {", 1, 5), "lines with braces apart": ("\n ,\n{\n", None, None, None),
+    "one line": (", ", b'}, {"ph"', 1, 3), "tight": (",", b'},{"ph"', 1, 2)
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

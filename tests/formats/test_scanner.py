@@ -70,18 +70,11 @@ def flat(store: Store) -> dict[str, Any]:
     }
     tables = store.tables
     return {
-        **columns,
-        "heads": list(tables.heads),
-        "types": [tuple(map(type, head)) for head in tables.heads],
-        "names": list(tables.names),
-        "ids": list(tables.ids),
-        "transfers": list(tables.transfers),
-        "series": store.series,
-        "metadata": store.metadata,
-        "asyncs": store.asyncs,
-        "diagnostics": store.diagnostics.notices(),
-        "phases": store.phases(),
-    }
+        **columns, "heads": list(tables.heads), "types": [tuple(map(type, head)) for head in tables.heads],
+        "names": list(tables.names), "ids": list(tables.ids), "transfers": list(tables.transfers),
+        "series": store.series, "metadata": store.metadata, "asyncs": store.asyncs,
+        "diagnostics": store.diagnostics.notices(), "phases": store.phases()
+    }  # fmt: skip
 
 
 def differing(ours: Any, reference: Any) -> str:
@@ -99,14 +92,10 @@ def traces() -> Iterator[Path]:
         yield from sorted(p for p in folder.rglob("*.json*") if p.is_file() and p.stat().st_size < 6_000_000)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[pytest.mark.long] if path.stat().st_size > 500_000 else [])
-        for path in traces()
-    ],
-    ids=lambda path: path.name,
-)
+@pytest.mark.parametrize("path", [
+    pytest.param(path, marks=[pytest.mark.long] if path.stat().st_size > 500_000 else [])
+    for path in traces()
+], ids=lambda path: path.name)  # fmt: skip
 def test_recorded_traces(path, both):
     assert not differing(*both(path, 1 << 18))
 
@@ -138,80 +127,24 @@ def test_mutants(shard, size, both, tmp_path):
 _WORDS = ("X", "B", "E", "i", "s", "t", "f", "M", "C", "b", "e", "Z", "", "XX")
 _CATEGORIES = ("kernel", "cpu_op", "ac2g", "fwdbwd", "odd", "", "async")
 _NAMES = [
-    r'"a"',
-    r'"b"',
-    r'"\u0061"',
-    r'"\n"',
-    r'"é"',
-    r'"\ud83d\ude00"',
-    r'""',
-    r'"more_than_sixteen_bytes_and_more_than_thirty-two"',
-    r"5",
-    r"null",
-]
+    r'"a"', r'"b"', r'"\u0061"', r'"\n"', r'"é"', r'"\ud83d\ude00"', r'""',
+    r'"more_than_sixteen_bytes_and_more_than_thirty-two"', r"5", r"null"
+]  # fmt: skip
 _INTEGERS = [
-    "0",
-    "1",
-    "-1",
-    "-0",
-    "7",
-    "123456789012345678",
-    "1234567890123456789",
-    "9223372036854775808",
-    "01",
-]
+    "0", "1", "-1", "-0", "7", "123456789012345678", "1234567890123456789", "9223372036854775808", "01"
+]  # fmt: skip
 _TIMES = [
-    "0",
-    "-0",
-    "-1.5",
-    "1.5",
-    "1.0005",
-    "2.0015",
-    "-2.0025",
-    "3.14159",
-    "123456.7890123456",
-    "99.9995",
-    "1711964646123456",
-    "1711964646123456.789",
-    "1711964646123456.7895",
-    "8796093022208",
-    "8796093022207.9995",
-    "8589934591.1234",
-    "8589934592.00049",
-    "8589934592.0005",
-    "4599999999999999",
-    "4600000000000000",
-    "1711964646123456789",
-    "100000000000000000",
-    "1e3",
-    "1E-2",
-    '"5"',
-    "null",
-    "1.",
-    ".5",
-    "NaN",
-    "[1]",
-    "0.00",
-    "4503599627370496.5",
-    "12345678.123456789012",
-    "0.4999999999999999",
-    "9007199.2547409925",
-    "1.00000000000001",
-]
+    "0", "-0", "-1.5", "1.5", "1.0005", "2.0015", "-2.0025", "3.14159", "123456.7890123456", "99.9995",
+    "1711964646123456", "1711964646123456.789", "1711964646123456.7895", "8796093022208",
+    "8796093022207.9995", "8589934591.1234", "8589934592.00049", "8589934592.0005", "4599999999999999",
+    "4600000000000000", "1711964646123456789", "100000000000000000", "1e3", "1E-2", '"5"', "null", "1.", ".5",
+    "NaN", "[1]", "0.00", "4503599627370496.5", "12345678.123456789012", "0.4999999999999999",
+    "9007199.2547409925", "1.00000000000001"
+]  # fmt: skip
 _ANY = [
-    r"1",
-    r'"x"',
-    r"null",
-    r"true",
-    r"[]",
-    r"{}",
-    r'[1,{"a":[2]}]',
-    r'{"b":{"c":1e5}}',
-    r"1e400",
-    r"tru",
-    r'"\x"',
-    r'"\ud800"',
-]
+    r"1", r'"x"', r"null", r"true", r"[]", r"{}", r'[1,{"a":[2]}]', r'{"b":{"c":1e5}}', r"1e400", r"tru",
+    r'"\x"', r'"\ud800"'
+]  # fmt: skip
 
 
 def an_event(rng: random.Random) -> str:
@@ -232,15 +165,13 @@ def an_event(rng: random.Random) -> str:
         "cat": some(json.dumps(rng.choice(_CATEGORIES)), '"\\u0061c2g"', *_ANY),
         "name": some(rng.choice(_NAMES[:3]), *_NAMES),
         "pid": some(rng.choice(('"1"', "1", "2")), *_INTEGERS, *_ANY),
-        "tid": some(rng.choice(("1", "2")), *_INTEGERS, *_ANY),
-        "ts": some(time, *_TIMES),
+        "tid": some(rng.choice(("1", "2")), *_INTEGERS, *_ANY), "ts": some(time, *_TIMES),
         "dur": some(rng.choice(_TIMES[:10]), *_TIMES),
         "args": some("{" + ", ".join(rng.sample(args, rng.randrange(len(args)))) + "}", *_ANY),
         "id": some(rng.choice(("1", '"0x1"', "null", '"é"')), *_INTEGERS, *_ANY),
-        "bp": some(rng.choice(('"e"', "null", '"x"')), *_ANY),
-        "s": some('"t"', *_ANY),
-        "tdur": rng.choice(_TIMES[:10]),
-    }
+        "bp": some(rng.choice(('"e"', "null", '"x"')), *_ANY), "s": some('"t"', *_ANY),
+        "tdur": rng.choice(_TIMES[:10])
+    }  # fmt: skip
     names = rng.sample(list(fields), rng.randrange(len(fields) - 3, len(fields) + 1))
     if odd and rng.random() < 0.2:
         names.append(rng.choice(names))

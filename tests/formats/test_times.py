@@ -88,30 +88,27 @@ def test_texts_agree_with_decimals(parts):
     assert from_texts([text.encode() for text in texts]).tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "nanoseconds"),
-    [
-        ("1711964646123456.789", 1_711_964_646_123_456_789),
-        ("9999999999999999", TIME_LIMIT),
-        ("1.0005", 1000),  # as a float64, a little less than a half
-        ("1.00049", 1000),
-        ("-0.5", -500),
-        ("1e3", 1_000_000),
-        ("1714000000000000123", 1_714_000_000_000_000_123),
-        ('"12.5"', 12_500),
-        ("7 ns", 7),
-        ("7ms", 7_000_000),
-        ("", NO_TIME),
-        ("nan", NO_TIME),
-        ("inf", TIME_LIMIT),
-        ("[1]", NO_TIME),
-        ("null", NO_TIME),
-        ("1e999999999", TIME_LIMIT),
-        ("1e-999999999", 0),
-        ("1" * 5000, NO_TIME),
-        ("12345678901234567890123456", TIME_LIMIT),
-    ],
-)
+@pytest.mark.parametrize(("text", "nanoseconds"), [
+    ("1711964646123456.789", 1_711_964_646_123_456_789),
+    ("9999999999999999", TIME_LIMIT),
+    ("1.0005", 1000),  # as a float64, a little less than a half
+    ("1.00049", 1000),
+    ("-0.5", -500),
+    ("1e3", 1_000_000),
+    ("1714000000000000123", 1_714_000_000_000_000_123),
+    ('"12.5"', 12_500),
+    ("7 ns", 7),
+    ("7ms", 7_000_000),
+    ("", NO_TIME),
+    ("nan", NO_TIME),
+    ("inf", TIME_LIMIT),
+    ("[1]", NO_TIME),
+    ("null", NO_TIME),
+    ("1e999999999", TIME_LIMIT),
+    ("1e-999999999", 0),
+    ("1" * 5000, NO_TIME),
+    ("12345678901234567890123456", TIME_LIMIT),
+])  # fmt: skip
 def test_one_text(text, nanoseconds):
     assert from_texts([text.encode()]).tolist() == [nanoseconds]
     if text:
@@ -137,12 +134,9 @@ def test_durations_beside_nanoseconds_are_nanoseconds_too(ts, tmp_path):
 
 
 NEIGHBORS = {
-    "alone": "",
-    "floats": ',{"ts":1.5,"dur":1.5}',
-    "integers": ',{"ts":1606910596288053,"dur":1}',
-    "texts": ',{"ts":"5","dur":1}',
-    "long texts": ',{"ts":"5000000000000000000000000000000","dur":1}',
-}
+    "alone": "", "floats": ',{"ts":1.5,"dur":1.5}', "integers": ',{"ts":1606910596288053,"dur":1}',
+    "texts": ',{"ts":"5","dur":1}', "long texts": ',{"ts":"5000000000000000000000000000000","dur":1}'
+}  # fmt: skip
 """What decides how the times of a chunk are decoded."""
 TIMES = (
     *("0", "-0", "-5", "0.001", "0.0005", "-0.0005", "0.4995", "123.4575", "1e-7", "5e-324", "1E2", "9e15"),
@@ -150,19 +144,10 @@ TIMES = (
     *("1606910596288053.1235", "4611686018427387.903", "4611686018427387.904", "4611686018427388"),
     *("4700000000000000.5", "9007199254740992", "99999999999999999", "100000000000000000.5", str(1 << 63)),
     *(
-        str(-(1 << 63)),
-        str(1 - (1 << 63)),
-        "1" * 400,
-        "null",
-        '""',
-        '"7"',
-        '"x"',
-        '"12us"',
-        "true",
-        "[]",
-        "{}",
-    ),
-)
+        str(-(1 << 63)), str(1 - (1 << 63)), "1" * 400, "null", '""', '"7"', '"x"', '"12us"', "true", "[]",
+        "{}"
+    )
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("neighbor", NEIGHBORS)
@@ -187,19 +172,11 @@ Make = Callable[..., Event]
 Load = Callable[..., Trace]
 
 
-@pytest.mark.parametrize(
-    ("ts", "dur", "start", "duration"),
-    [
-        ("10.5", "2.25", 500, 2250),
-        ("10.0004", "0.0006", 0, 1),
-        ("10.9996", "1", 1000, 1000),
-        ("10", "0", 0, 0),
-        ('"10.001"', '"3"', 1, 3000),
-        ('"12us"', '"1ms"', 2_000, 1_000_000),
-        ('"0.00002s"', "1e-3", 10_000, 1),
-        ("1.2e1", "1E2", 2_000, 100_000),
-    ],
-)
+@pytest.mark.parametrize(("ts", "dur", "start", "duration"), [
+    ("10.5", "2.25", 500, 2250), ("10.0004", "0.0006", 0, 1), ("10.9996", "1", 1000, 1000), ("10", "0", 0, 0),
+    ('"10.001"', '"3"', 1, 3000), ('"12us"', '"1ms"', 2_000, 1_000_000), ('"0.00002s"', "1e-3", 10_000, 1),
+    ("1.2e1", "1E2", 2_000, 100_000)
+])  # fmt: skip
 def test_times(trace_of, ts, dur, start, duration):
     """The first event begins at 10 us: the trace's zero."""
     text = '{"ph":"X","cat":"cpu_op","name":"%s","pid":1,"tid":%d,"ts":%s,"dur":%s}'

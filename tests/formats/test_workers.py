@@ -214,8 +214,6 @@ def test_stretches_cover_the_text(big):
     assert [s.number for s in made] == list(range(len(made)))
     assert [s.begin for s in made[1:]] == [s.end for s in made[:-1]]
     assert (made[0].begin, made[-1].end, [s.final for s in made]) == (
-        begin,
-        len(text),
-        [False] * (len(made) - 1) + [True],
-    )
+        begin, len(text), [False] * (len(made) - 1) + [True]
+    )  # fmt: skip
     assert all(text[s.begin : s.begin + 5] == b'{"ph"' for s in made)

@@ -10,18 +10,13 @@ from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.top_level import find_close
 
 
-@pytest.mark.parametrize(
-    ("fields", "slices"),
-    [
-        *(({"name": value}, 2) for value in (7, ["n"], {"a": 1})),
-        *(({"cat": value}, 2) for value in (7, ["c"], {"a": 1})),
-        *(({"args": value}, 2) for value in (7, "text", [1])),
-        *(({"pid": value}, 2) for value in ([1], {"a": 1})),
-        *(({"tid": value}, 2) for value in ([1], {"a": 1})),
-        *(({"dur": value}, 2) for value in ("long", [1])),
-        ({"name": 7, "tid": [1]}, 2),
-    ],
-)
+@pytest.mark.parametrize(("fields", "slices"), [
+    *(({"name": value}, 2) for value in (7, ["n"], {"a": 1})),
+    *(({"cat": value}, 2) for value in (7, ["c"], {"a": 1})),
+    *(({"args": value}, 2) for value in (7, "text", [1])),
+    *(({"pid": value}, 2) for value in ([1], {"a": 1})), *(({"tid": value}, 2) for value in ([1], {"a": 1})),
+    *(({"dur": value}, 2) for value in ("long", [1])), ({"name": 7, "tid": [1]}, 2)
+])  # fmt: skip
 def test_a_field_of_the_wrong_type(tmp_path, fields, slices):
     trace = trace_of(tmp_path, cpu("good", 0, 5), cpu("odd", 1, 2) | fields)
     assert {n.kind: n.count for n in trace.notices}["wrong_type"] == 1
@@ -78,15 +73,12 @@ def test_fields_of_odd_types(trace_of, event):
     assert trace.correlation[at["a"]] == -1
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "wrong"),
-    [
-        ("dur", [1], 1), ("dur", "3", 0), ("dur", 3.5, 0), ("ts", {"a": 1}, 1), ("ts", "4", 0),
-        ("pid", 1.5, 1),
-        ("tid", [1], 1), ("tid", "x", 0), ("pid", None, 0), ("args", 4, 1), ("args", None, 0), ("name", 1, 1),
-        ("name", None, 0), ("cat", 3, 1), ("cat", "new", 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("field", "value", "wrong"), [
+    ("dur", [1], 1), ("dur", "3", 0), ("dur", 3.5, 0), ("ts", {"a": 1}, 1), ("ts", "4", 0),
+    ("pid", 1.5, 1),
+    ("tid", [1], 1), ("tid", "x", 0), ("pid", None, 0), ("args", 4, 1), ("args", None, 0), ("name", 1, 1),
+    ("name", None, 0), ("cat", 3, 1), ("cat", "new", 0),
+])  # fmt: skip
 def test_which_types_are_wrong(field, value, wrong, trace_of, event):
     # The first event sends the whole chunk the patient way.
     patient = event(ts=1, name="patient", args={"External id": "1"})
@@ -109,11 +101,9 @@ def test_a_duration_that_is_none_is_counted(value, wrong, patient, trace_of, eve
 def test_flows_bind_to_what_encloses_them_or_follows(patient, trace_of, event):
     flow = {"cat": "mine", "name": "f", "pid": 1, "tid": 2, "id": 7}
     events = [
-        event(ts=0, dur=10, name="from"),
-        event(ts=20, dur=10, tid=2, name="around"),
-        event(ts=40, dur=10, tid=2, name="after"),
-        flow | {"ph": "s", "ts": 5, "tid": 1},
-    ]
+        event(ts=0, dur=10, name="from"), event(ts=20, dur=10, tid=2, name="around"),
+        event(ts=40, dur=10, tid=2, name="after"), flow | {"ph": "s", "ts": 5, "tid": 1}
+    ]  # fmt: skip
     odd = [event(ts=60, name="odd", args=[1])] if patient else []
     for more, target in (({"bp": "e"}, "around"), ({}, "after")):
         trace = trace_of([*events, flow | {"ph": "f", "ts": 25} | more, *odd])

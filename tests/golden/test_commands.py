@@ -25,24 +25,14 @@ HEAD, TAIL = 8, 2
 REPORTS = ("table --name-width 30", "gaps", "steps", "summary", "findings", "efficiency")
 FORMS = ("", " --json", " --markdown")
 SCOPED = (
-    "table --group shape",
-    "table --group op --markdown",
-    "table --group kernel --json",
-    "table --group annotation --sort count --limit 7",
-    "table --scope step:2 --name-width 20 --sort name",
-    "table --scope step:2 --json",
-    "gaps --min 5us --limit 3",
-    "gaps --scope step:2 --json",
-    "gaps --scope range:100us..400us",
-    "steps --limit 1",
-    "steps --scope step:2 --json",
-    "summary --scope step:2",
-    "summary --fail-under busy=0.9 --fail-under overlap=0.5",
-    "summary --scope range:100us..400us --json",
-    "findings --scope step:2",
-    "efficiency --limit 2",
-    "efficiency --scope step:2 --json",
-)
+    "table --group shape", "table --group op --markdown", "table --group kernel --json",
+    "table --group annotation --sort count --limit 7", "table --scope step:2 --name-width 20 --sort name",
+    "table --scope step:2 --json", "gaps --min 5us --limit 3", "gaps --scope step:2 --json",
+    "gaps --scope range:100us..400us", "steps --limit 1", "steps --scope step:2 --json",
+    "summary --scope step:2", "summary --fail-under busy=0.9 --fail-under overlap=0.5",
+    "summary --scope range:100us..400us --json", "findings --scope step:2", "efficiency --limit 2",
+    "efficiency --scope step:2 --json"
+)  # fmt: skip
 PLAIN = tuple(report + form for report in REPORTS for form in FORMS)
 CASES = [
     *(("made", command) for command in (*PLAIN, *SCOPED, "check", "table --python-functions --json")),
@@ -56,11 +46,9 @@ CASES = [
 
 
 COMPARED = [
-    ("mlp_eager", "mlp_compile"),
-    ("attention_naive", "attention_sdpa"),
-    ("matmul_add_4096_eager", "matmul_add_4096_compile"),
-    ("train", "train"),
-]
+    ("mlp_eager", "mlp_compile"), ("attention_naive", "attention_sdpa"),
+    ("matmul_add_4096_eager", "matmul_add_4096_compile"), ("train", "train")
+]  # fmt: skip
 
 
 def brief(value: Any) -> Any:

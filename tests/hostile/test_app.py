@@ -40,14 +40,9 @@ def look(app: TracetuiApp, where: str) -> str:
 
 
 BUNDLES = (
-    ("osc0", "csi", "osc52"),
-    ("dcs", "osc8"),
-    ("c1", "c0"),
-    ("tab", "surrogate", "newline"),
-    ("right-to-left", "zero-width"),
-    ("wide", "format", "markdown"),
-    ("combining", "markup"),
-)
+    ("osc0", "csi", "osc52"), ("dcs", "osc8"), ("c1", "c0"), ("tab", "surrogate", "newline"),
+    ("right-to-left", "zero-width"), ("wide", "format", "markdown"), ("combining", "markup")
+)  # fmt: skip
 """Kinds that stand one after the other, the shortest first, wherever the trace of one visit may hold text."""
 
 _faults: dict[tuple[str, ...], Exception | None] = {}

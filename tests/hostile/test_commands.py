@@ -16,12 +16,9 @@ from tracetui.views import terminal
 from .texts import KINDS, unsafe, without_colors, write
 
 ASKED = [
-    *((name,) for name in READING),
-    ("table", "--group", "shape"),
-    ("table", "--group", "annotation"),
-    ("table", "--group", "op"),
-    ("table", "--name-width", "30"),
-]
+    *((name,) for name in READING), ("table", "--group", "shape"), ("table", "--group", "annotation"),
+    ("table", "--group", "op"), ("table", "--name-width", "30")
+]  # fmt: skip
 
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -120,39 +117,20 @@ def test_paths_are_shown_harmlessly(command, tmp_path):
 
 
 WRONG = [
-    ("{}",),
-    ("--{}",),
-    ("table", "{}", "{}"),
-    ("table", "--{}", "TRACE"),
-    ("table", "--sort", "{}", "TRACE"),
-    ("table", "--group", "{}", "TRACE"),
-    ("table", "--limit", "{}", "TRACE"),
-    ("table", "--scope", "{}", "TRACE"),
-    ("table", "--scope", "step:{}", "TRACE"),
-    ("table", "--scope", "range:{}..2", "TRACE"),
-    ("gaps", "--min", "{}", "TRACE"),
-    ("summary", "--fail-under", "{}", "TRACE"),
-    ("summary", "--fail-under", "{}=0.5", "TRACE"),
-    ("compare", "{}", "TRACE"),
-    ("compare", "TRACE", "{}"),
-    ("compare", "TRACE", "TRACE", "{}"),
-    ("compare", "TRACE", "TRACE", "--fail-over", "{}"),
-    ("compare", "TRACE", "TRACE", "--fail-over", "{}=5%"),
-    ("compare", "TRACE", "TRACE", "--fail-over", "step={}"),
-    ("compare", "TRACE", "--step", "{}"),
-    ("compare", "TRACE", "--baseline", "{}"),
-    ("compare", "TRACE", "--baseline", "./{}"),
-    ("open", "TRACE", "{}"),
-    ("steps", "--annotation", "{}", "--scope", "step:1", "TRACE"),
-    ("demo", "{}"),
-    ("completion", "{}"),
-    ("serve", "/none/{}"),
-    ("capture", "{}"),
-    ("capture", "mlp", "--device", "{}"),
-    ("capture", "mlp", "--dtype", "{}"),
-    ("capture", "mlp", "--python", "/none/{}"),
-    ("capture", "{}:function", "--python", "/none"),
-]
+    ("{}",), ("--{}",), ("table", "{}", "{}"), ("table", "--{}", "TRACE"), ("table", "--sort", "{}", "TRACE"),
+    ("table", "--group", "{}", "TRACE"), ("table", "--limit", "{}", "TRACE"),
+    ("table", "--scope", "{}", "TRACE"), ("table", "--scope", "step:{}", "TRACE"),
+    ("table", "--scope", "range:{}..2", "TRACE"), ("gaps", "--min", "{}", "TRACE"),
+    ("summary", "--fail-under", "{}", "TRACE"), ("summary", "--fail-under", "{}=0.5", "TRACE"),
+    ("compare", "{}", "TRACE"), ("compare", "TRACE", "{}"), ("compare", "TRACE", "TRACE", "{}"),
+    ("compare", "TRACE", "TRACE", "--fail-over", "{}"), ("compare", "TRACE", "TRACE", "--fail-over", "{}=5%"),
+    ("compare", "TRACE", "TRACE", "--fail-over", "step={}"), ("compare", "TRACE", "--step", "{}"),
+    ("compare", "TRACE", "--baseline", "{}"), ("compare", "TRACE", "--baseline", "./{}"),
+    ("open", "TRACE", "{}"), ("steps", "--annotation", "{}", "--scope", "step:1", "TRACE"), ("demo", "{}"),
+    ("completion", "{}"), ("serve", "/none/{}"), ("capture", "{}"), ("capture", "mlp", "--device", "{}"),
+    ("capture", "mlp", "--dtype", "{}"), ("capture", "mlp", "--python", "/none/{}"),
+    ("capture", "{}:function", "--python", "/none")
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -65,25 +65,8 @@ def check(written: str) -> None:
 
 def test_the_app(trace):
     keys = [
-        "1",
-        "v",
-        "v",
-        "2",
-        "3",
-        "4",
-        "5",
-        "e",
-        "\x1b",
-        "/",
-        "bold",
-        "\r",
-        "n",
-        "e",
-        "\x1b",
-        "?",
-        "\x1b",
-        "q",
-    ]
+        "1", "v", "v", "2", "3", "4", "5", "e", "\x1b", "/", "bold", "\r", "n", "e", "\x1b", "?", "\x1b", "q"
+    ]  # fmt: skip
     written = run(["open", str(trace)], keys)
     assert "␛]52;" in written
     check(written)

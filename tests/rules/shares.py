@@ -28,11 +28,8 @@ PERCENT = re.compile(r"<?\d[\d.]*%")
 TIME = r"(?:<?[\d.,]+ (?:ns|µs|ms|s))"
 WINDOW = re.compile(rf"of the (?:({TIME}) of the )?(recording|steps|step|range|view)\b")
 OF_SCOPE = {
-    "whole": {"recording", "steps", "step"},
-    "step": {"step"},
-    "range": {"range"},
-    "viewport": {"view"},
-}
+    "whole": {"recording", "steps", "step"}, "step": {"step"}, "range": {"range"}, "viewport": {"view"}
+}  # fmt: skip
 RATES = re.compile(
     r"of (?:the peak for its type|the SMs|the memory's bandwidth|what .* carries one way|the link to the"
     r" host)"

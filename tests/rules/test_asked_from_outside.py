@@ -14,18 +14,12 @@ ASKED = {"traceName": "/tmp/tracetui-0/recording-1/trace_9.json"}
 """The thread of these events is of process 9."""
 
 
-@pytest.mark.parametrize(
-    ("about", "steps", "asked"),
-    [
-        (ASKED, False, True),
-        ({"traceName": "/tmp/tracetui-ab_c1/part.json", "trace_id": "A1"}, False, True),
-        (ASKED | {"trace_id": "A1"}, False, False),
-        (ASKED, True, False),
-        ({"traceName": "/tmp/trace_8.json"}, False, False),
-        ({"traceName": "trace.json"}, False, False),
-        ({}, False, False),
-    ],
-)
+@pytest.mark.parametrize(("about", "steps", "asked"), [
+    (ASKED, False, True), ({"traceName": "/tmp/tracetui-ab_c1/part.json", "trace_id": "A1"}, False, True),
+    (ASKED | {"trace_id": "A1"}, False, False), (ASKED, True, False),
+    ({"traceName": "/tmp/trace_8.json"}, False, False), ({"traceName": "trace.json"}, False, False),
+    ({}, False, False)
+])  # fmt: skip
 def test_how_it_is_told(tmp_path, about, steps, asked):
     events = [cpu("aten::mm", 0, 5), *[step(1, 0, 10)] * steps]
     assert asked_from_outside(trace_of(tmp_path, *events, **about)) is asked

@@ -33,22 +33,17 @@ def test_an_rms_norm_ends_where_other_ops_begin(tmp_path):
     assert part_of("aten::cat", *core, "aten::sub", "aten::view") == core
     assert part_of(*core, "aten::mul", "aten::sub") == [*core, "aten::mul"]
     assert part_of(*core, "aten::mul", "aten::_to_copy", "aten::sub") == [
-        *core,
-        "aten::mul",
-        "aten::_to_copy",
-    ]
+        *core, "aten::mul", "aten::_to_copy"
+    ]  # fmt: skip
     assert part_of(*core) == core
     assert part_of("aten::square", *core[1:]) == ["aten::square", *core[1:]]
     assert part_of("aten::sub", *core[1:]) == part_of(*core[:3]) == []
 
 
-@pytest.mark.parametrize(
-    ("dtype", "size"),
-    [
-        ("Float", 4), ("Half", 2), ("BFloat16", 2), ("Double", 8), ("Int", 4), ("Long", 8), ("Byte", 1),
-        ("Char", 1), ("Bool", 1), ("Float8_e4m3fn", 1), ("Float8_e5m2", 1),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("dtype", "size"), [
+    ("Float", 4), ("Half", 2), ("BFloat16", 2), ("Double", 8), ("Int", 4), ("Long", 8), ("Byte", 1),
+    ("Char", 1), ("Bool", 1), ("Float8_e4m3fn", 1), ("Float8_e5m2", 1),
+])  # fmt: skip
 def test_what_a_collective_sends(tmp_path, dtype, size):
     events = collectives(60, 10, 100)
     for event in events:
@@ -248,23 +243,18 @@ def finding_of(trace: Trace, rule: str, scope: Scope | None = None) -> Finding |
 @pytest.mark.parametrize(("alone", "fires"), [(99, False), (100, True)])
 def test_a_tenth_of_communication_is_enough(tmp_path, alone, fires):
     events = [
-        launch(100, 1),
-        kernel(100, 900 - alone, 1),
-        *run(950 - alone, 50 + alone, 2, TALK, stream=13),
-        *run(1000, 100, 3),
-    ]
+        launch(100, 1), kernel(100, 900 - alone, 1), *run(950 - alone, 50 + alone, 2, TALK, stream=13),
+        *run(1000, 100, 3)
+    ]  # fmt: skip
     assert (finding_of(trace_of(tmp_path, *events), "communication") is not None) == fires
 
 
-@pytest.mark.parametrize(
-    ("first", "other", "end", "fires"),
-    [
-        (100, 99, 400, True),
-        (100, 101, 400, False),  # less than half of the work
-        (100, 80, 600, True),  # the device is busy for 0.3 of its time
-        (100, 80, 601, False),
-    ],
-)
+@pytest.mark.parametrize(("first", "other", "end", "fires"), [
+    (100, 99, 400, True),
+    (100, 101, 400, False),  # less than half of the work
+    (100, 80, 600, True),  # the device is busy for 0.3 of its time
+    (100, 80, 601, False),
+])  # fmt: skip
 def test_a_hotspot(tmp_path, first, other, end, fires):
     half = (other - 1) / 2
     events = [*run(100, first, 1, GEMM), *run(100 + first, half, 2, "k"), *run(99 + end, 1, 3, "last")]
@@ -274,14 +264,12 @@ def test_a_hotspot(tmp_path, first, other, end, fires):
 
 def test_stretches_before_the_first_op(tmp_path):
     parts = [
-        event
-        for i, wait in enumerate((60, 90, 70))
-        for event in (
+        event for i,
+        wait in enumerate((60, 90, 70)) for event in (
             cpu(f"part {i}", 1000 * i, 500 - 100 * i, "user_annotation"),
-            cpu("aten::mm", 1000 * i + wait, 10),
-            *run(1000 * i + wait + 20, 5, i + 1),
+            cpu("aten::mm", 1000 * i + wait, 10), *run(1000 * i + wait + 20, 5, i + 1)
         )
-    ]
+    ]  # fmt: skip
     finding = finding_of(trace_of(tmp_path, *parts), "before_the_first_op")
     assert finding.numbers == {"stretch_ns": 90_000, "total_ns": 220_000, "count": 3}
     assert finding.claims["name"] == "part 1"
@@ -358,11 +346,8 @@ def test_the_op_that_the_profiler_interrupts_may_be_the_first_of_all(tmp_path):
 @pytest.mark.parametrize(("wait", "fires"), [(50, True), (49.999, False)])
 def test_the_shortest_stretch_before_the_first_op(tmp_path, wait, fires):
     events = [
-        cpu("part", 0, 400, "user_annotation"),
-        cpu("aten::mm", wait, 10),
-        *run(300, 5, 1),
-        *run(390, 5, 2),
-    ]
+        cpu("part", 0, 400, "user_annotation"), cpu("aten::mm", wait, 10), *run(300, 5, 1), *run(390, 5, 2)
+    ]  # fmt: skip
     assert (finding_of(trace_of(tmp_path, *events), "before_the_first_op") is not None) == fires
 
 

@@ -51,13 +51,10 @@ SAMPLES = {
     "matmul_add_64_cold": "initialisation overhead_bound cold_start",
     "matmul_add_64_warm": "overhead_bound wide_first_step",
     "mlp_compile": "hotspot fused_kernels waiting_at_the_end",
-    "mlp_cuda_graph": "cuda_graphs fused_kernels waiting_at_the_end",
-    "mlp_eager": "waiting_at_the_end",
-    "mlp_liger": "idle_time hotspot",
-    "train": "overhead_bound short_calls metadata_only",
-    "train_ddp": "waiting_at_the_end",
-    "train_memory": "overhead_bound short_calls metadata_only",
-}
+    "mlp_cuda_graph": "cuda_graphs fused_kernels waiting_at_the_end", "mlp_eager": "waiting_at_the_end",
+    "mlp_liger": "idle_time hotspot", "train": "overhead_bound short_calls metadata_only",
+    "train_ddp": "waiting_at_the_end", "train_memory": "overhead_bound short_calls metadata_only"
+}  # fmt: skip
 """The same of the samples that come with the program."""
 
 OTHERS = {
@@ -293,15 +290,8 @@ def test_findings_of_a_stretch_without_events():
 
 VALUES: tuple[Any, ...] = (None, -1, 0, 1e18, 1.5, "x", "", [], {}, True, 2**40, [[1, 2], [2, 3]], [-5])
 ARGS = (
-    "Input Dims",
-    "Input type",
-    "Concrete Inputs",
-    "grid",
-    "bytes",
-    "correlation",
-    "External id",
-    "device",
-)
+    "Input Dims", "Input type", "Concrete Inputs", "grid", "bytes", "correlation", "External id", "device"
+)  # fmt: skip
 
 
 def mutate(rng: random.Random, events: list[dict[str, Any]]) -> None:

@@ -15,21 +15,18 @@ def loop(*pauses: float, names: int = 11, times: int = 40) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize(
-    ("pauses", "names", "times", "fires"),
-    [
-        ((5.05, 10.2, 15.4), 11, 40, True),
-        ((5.05,), 11, 40, True),  # 20 of them
-        ((5.05,), 11, 38, False),
-        ((5.05,), 11, 400, True),
-        ((5.05,), 2, 40, False),  # always in one place: it sleeps
-        ((4.8,), 11, 40, False),
-        ((5.5,), 11, 40, False),
-        ((25.2,), 11, 40, False),
-        ((5.05, 10.2, 15.4, 7.5), 11, 80, False),  # a quarter of them is something else
-        ((5.05, 10.2, 15.4, 5.1, 5.2, 7.5), 11, 80, True),
-    ],
-)
+@pytest.mark.parametrize(("pauses", "names", "times", "fires"), [
+    ((5.05, 10.2, 15.4), 11, 40, True),
+    ((5.05,), 11, 40, True),  # 20 of them
+    ((5.05,), 11, 38, False),
+    ((5.05,), 11, 400, True),
+    ((5.05,), 2, 40, False),  # always in one place: it sleeps
+    ((4.8,), 11, 40, False),
+    ((5.5,), 11, 40, False),
+    ((25.2,), 11, 40, False),
+    ((5.05, 10.2, 15.4, 7.5), 11, 80, False),  # a quarter of them is something else
+    ((5.05, 10.2, 15.4, 5.1, 5.2, 7.5), 11, 80, True),
+])  # fmt: skip
 def test_turns_of_the_lock(tmp_path, pauses, names, times, fires):
     finding = found(trace_of(tmp_path, *loop(*pauses, names=names, times=times)), "interpreter_lock")
     assert bool(finding) is fires

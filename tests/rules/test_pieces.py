@@ -122,14 +122,10 @@ class Plain:
             spent["back to back" if same and short else "unlinked"] = end - start
             return spent
         parts = {
-            "queued": self.full,
-            "loading": self.loading,
-            "initialisation": thread.get("initialisation", []),
-            "profiler": self.profiler,
-            "sync": [*thread.get("sync", []), (start, drained)],
-            "allocation": thread.get("allocation", []),
-            "dispatch": thread.get("dispatch", []),
-        }
+            "queued": self.full, "loading": self.loading, "initialisation": thread.get("initialisation", []),
+            "profiler": self.profiler, "sync": [*thread.get("sync", []), (start, drained)],
+            "allocation": thread.get("allocation", []), "dispatch": thread.get("dispatch", [])
+        }  # fmt: skip
         near = {cause: [s for s in spans if s[0] < end and s[1] > start] for cause, spans in parts.items()}
         open_at = {cause: Open(spans) for cause, spans in near.items()}
         process = trace.lanes[lane].process
@@ -260,15 +256,10 @@ def test_wild_traces(wild):
 
 
 NAMES = (
-    ("aten::add", "cpu_op"),
-    ("aten::mm", "cpu_op"),
-    ("cudaDeviceSynchronize", "cuda_runtime"),
-    ("cudaMalloc", "cuda_runtime"),
-    ("cudaStreamCreate", "cuda_runtime"),
-    ("load_batch", "user_annotation"),
-    ("Activity Buffer Request", "overhead"),
-    ("Lazy Function Loading", "overhead"),
-)
+    ("aten::add", "cpu_op"), ("aten::mm", "cpu_op"), ("cudaDeviceSynchronize", "cuda_runtime"),
+    ("cudaMalloc", "cuda_runtime"), ("cudaStreamCreate", "cuda_runtime"), ("load_batch", "user_annotation"),
+    ("Activity Buffer Request", "overhead"), ("Lazy Function Loading", "overhead")
+)  # fmt: skip
 work = st.tuples(
     st.integers(0, 900), st.integers(1, 150), st.integers(0, 60), st.integers(0, 2), st.integers(0, 4)
 )
@@ -277,11 +268,9 @@ calls = st.tuples(st.integers(0, 900), st.integers(1, 300), st.sampled_from(NAME
 
 @settings(max_examples=75, deadline=None)
 @given(
-    st.lists(work, min_size=1, max_size=12),
-    st.lists(calls, max_size=12),
-    st.integers(0, 3),
-    st.integers(0, 4),
-)
+    st.lists(work, min_size=1, max_size=12), st.lists(calls, max_size=12), st.integers(0, 3),
+    st.integers(0, 4)
+)  # fmt: skip
 @example(  # most of one device's time does not count: it is busy for little of the rest
     [*[(0, 1, 0, 0, 0)] * 2, (25, 150, 60, 2, 1), (6, 2, 1, 0, 0), *[(0, 1, 0, 0, 0)] * 6, (0, 86, 50, 2, 0),
      (5, 1, 2, 2, 4)],

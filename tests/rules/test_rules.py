@@ -107,14 +107,10 @@ def test_communication(tmp_path, alone, severity):
         assert f"{finding.claims['share_of_busy']}" == f"{alone / 10:.0f}% of the GPU's busy time"
 
 
-@pytest.mark.parametrize(
-    ("call", "other", "between_two"),
-    [
-        ("nccl:recv 0<-1", "aten::mm", True),
-        ("c10d::send", "aten::mm", True),
-        ("nccl:recv", "nccl:all_to_all", False),
-    ],
-)
+@pytest.mark.parametrize(("call", "other", "between_two"), [
+    ("nccl:recv 0<-1", "aten::mm", True), ("c10d::send", "aten::mm", True),
+    ("nccl:recv", "nccl:all_to_all", False)
+])  # fmt: skip
 def test_sends_and_receives_are_no_collectives(tmp_path, call, other, between_two):
     """An all-to-all runs kernels of the same name."""
     events = [cpu(call, 0, 10), cpu(other, 12, 10), launch(2, 1), launch(14, 2)]
@@ -268,11 +264,9 @@ def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path):
 
 def item(wait: float, busy: float = 300) -> list[Event]:
     return [
-        *run(10, busy, 1),
-        cpu("aten::item", 20, wait + 20),
-        cpu("cudaStreamSynchronize", 30, wait, "cuda_runtime"),
-        *run(1600, 400, 2),
-    ]
+        *run(10, busy, 1), cpu("aten::item", 20, wait + 20),
+        cpu("cudaStreamSynchronize", 30, wait, "cuda_runtime"), *run(1600, 400, 2)
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("wait", "severity"), [(49, ""), (51, "low"), (300, "medium")])
@@ -302,22 +296,15 @@ def test_a_wait_outside_of_ops_is_no_blocking_op(tmp_path):
 def copying(length: float, way: str, start: float = 100) -> list[Event]:
     waits = length + 8 if way == "DtoH (Device -> Pageable)" else 4
     return [
-        step(0, 0, 2000),
-        launch(start - 5, 1, waits, "cudaMemcpyAsync"),
-        memcpy(start, length, 1, way, stream=14),
-        *run(1000, 900, 2),
-    ]
+        step(0, 0, 2000), launch(start - 5, 1, waits, "cudaMemcpyAsync"),
+        memcpy(start, length, 1, way, stream=14), *run(1000, 900, 2)
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("length", "way", "severity"),
-    [
-        (49, "HtoD (Pageable -> Device)", ""),
-        (51, "HtoD (Pageable -> Device)", "low"),
-        (200, "DtoH (Device -> Pageable)", "medium"),
-        (200, "HtoD (Pinned -> Device)", ""),
-    ],
-)
+@pytest.mark.parametrize(("length", "way", "severity"), [
+    (49, "HtoD (Pageable -> Device)", ""), (51, "HtoD (Pageable -> Device)", "low"),
+    (200, "DtoH (Device -> Pageable)", "medium"), (200, "HtoD (Pinned -> Device)", "")
+])  # fmt: skip
 def test_pageable_memory(tmp_path, length, way, severity):
     trace = trace_of(tmp_path, *copying(length, way))
     finding = found(trace, "pageable_memory")
@@ -331,18 +318,15 @@ def test_pageable_memory(tmp_path, length, way, severity):
         assert "rate" not in finding.claims  # text is no size
 
 
-@pytest.mark.parametrize(
-    ("length", "way", "start", "severity"),
-    [
-        (99, "HtoD (Pinned -> Device)", 100, ""),  # of a step of 2,000 us
-        (101, "HtoD (Pinned -> Device)", 100, "low"),
-        (101, "DtoH (Device -> Pinned)", 100, "low"),
-        (401, "HtoD (Pageable -> Device)", 100, "medium"),
-        (401, "HtoD (Pinned -> Device)", 1100, ""),  # under the kernel
-        (101, "HtoD (Pinned -> Device)", 950, ""),  # half under the kernel
-        (401, "DtoD (Device -> Device)", 100, ""),  # the device's own work
-    ],
-)
+@pytest.mark.parametrize(("length", "way", "start", "severity"), [
+    (99, "HtoD (Pinned -> Device)", 100, ""),  # of a step of 2,000 us
+    (101, "HtoD (Pinned -> Device)", 100, "low"),
+    (101, "DtoH (Device -> Pinned)", 100, "low"),
+    (401, "HtoD (Pageable -> Device)", 100, "medium"),
+    (401, "HtoD (Pinned -> Device)", 1100, ""),  # under the kernel
+    (101, "HtoD (Pinned -> Device)", 950, ""),  # half under the kernel
+    (401, "DtoD (Device -> Device)", 100, ""),  # the device's own work
+])  # fmt: skip
 def test_exposed_copies(tmp_path, length, way, start, severity):
     trace = trace_of(tmp_path, *copying(length, way, start))
     finding = found(trace, "exposed_copies")
@@ -359,23 +343,18 @@ def test_exposed_copies_of_a_step_and_of_a_range(tmp_path):
     trace = trace_of(tmp_path, *copying(301, "HtoD (Pinned -> Device)"), *second)
     shares = {
         name: [
-            f"{f.claims['share']}"
-            for f in find_findings(Part(trace).within(scope))
-            if f.rule == "exposed_copies"
-        ]
-        for name, scope in (
-            ("whole", None),
-            ("first", step_scope(trace, 0)),
-            ("second", step_scope(trace, 1)),
-            ("range", range_scope(0, 500_000)),
+            f"{f.claims['share']}" for f in find_findings(
+                Part(trace).within(scope)
+            ) if f.rule == "exposed_copies"
+        ] for name,
+        scope in (
+            ("whole", None), ("first", step_scope(trace, 0)), ("second", step_scope(trace, 1)),
+            ("range", range_scope(0, 500_000))
         )
-    }
-    assert shares == {
-        "whole": ["10% of the steps"],
-        "first": ["15% of the step"],
-        "second": [],
-        "range": ["60% of the range"],
-    }
+    }  # fmt: skip
+    assert shares == {"whole": ["10% of the steps"], "first": ["15% of the step"], "second": [], "range": [
+        "60% of the range"
+    ]}  # fmt: skip
 
 
 # Products: unaligned operands, and fp32 without tensor cores.
@@ -618,16 +597,9 @@ def steps(lengths: tuple[float, ...], other: str = "mm") -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize(
-    ("lengths", "fires"),
-    [
-        ((50, 50, 64), False),
-        ((50, 50, 66), False),
-        ((50, 50, 90), True),
-        ((5, 5, 9), False),
-        ((50, 90), False),
-    ],
-)
+@pytest.mark.parametrize(("lengths", "fires"), [
+    ((50, 50, 64), False), ((50, 50, 66), False), ((50, 50, 90), True), ((5, 5, 9), False), ((50, 90), False)
+])  # fmt: skip
 def test_spread(tmp_path, lengths, fires):
     trace = trace_of(tmp_path, *steps(lengths))
     finding = found(trace, "spread")
@@ -787,13 +759,10 @@ def test_several_slow_steps_are_no_cold_start(tmp_path, lengths, cold):
     assert bool(rules & {"cold_start", "wide_first_step"}) is cold
 
 
-@pytest.mark.parametrize(
-    ("widths", "told"),
-    [
-        ((250, 100), "There is only one other step to compare with"),
-        ((250, 100, 100), "The next step is like the others"),
-    ],
-)
+@pytest.mark.parametrize(("widths", "told"), [
+    ((250, 100), "There is only one other step to compare with"),
+    ((250, 100, 100), "The next step is like the others")
+])  # fmt: skip
 def test_a_wide_first_step_is_compared_with_the_others(tmp_path, widths, told):
     events = [step(n, 1000 * n, width) for n, width in enumerate(widths)]
     work = [event for n in range(len(widths)) for event in run(1000 * n + 10, 5, n + 1)]
@@ -947,25 +916,17 @@ def test_small_collectives_per_step(tmp_path):
 def ddp(buffers: float, gradients: float, forward: str = "DistributedDataParallel.forward") -> list[Event]:
     """A step of 1,000 us in which DDP's own copies take so long on the CPU."""
     return [
-        step(0, 0, 1000),
-        cpu(forward, 1, 400, "user_annotation"),
+        step(0, 0, 1000), cpu(forward, 1, 400, "user_annotation"),
         cpu("aten::flatten_dense_tensors", 2, buffers / 2),
-        cpu("aten::unflatten_dense_tensors", 102, buffers / 2),
-        *run(390, 20, 1),
-        cpu("torch.distributed.ddp.reducer::copy_bucket_to_grad", 500, gradients),
-        *run(980, 20, 2),
-    ]
+        cpu("aten::unflatten_dense_tensors", 102, buffers / 2), *run(390, 20, 1),
+        cpu("torch.distributed.ddp.reducer::copy_bucket_to_grad", 500, gradients), *run(980, 20, 2)
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("buffers", "gradients", "severity", "said"),
-    [
-        (30, 19, "", ""),
-        (30, 22, "low", "buffers gradients"),
-        (60, 0, "low", "buffers"),
-        (0, 110, "medium", "gradients"),
-    ],
-)
+@pytest.mark.parametrize(("buffers", "gradients", "severity", "said"), [
+    (30, 19, "", ""), (30, 22, "low", "buffers gradients"), (60, 0, "low", "buffers"),
+    (0, 110, "medium", "gradients")
+])  # fmt: skip
 def test_what_ddp_copies(tmp_path, buffers, gradients, severity, said):
     finding = found(trace_of(tmp_path, *ddp(buffers, gradients)), "ddp_copies")
     assert (finding.severity if finding else "") == severity
@@ -1036,11 +997,9 @@ def test_stacks_alone_cost_where_there_are_very_many(tmp_path):
 
 # Copies against the link: an A10 has PCIe 4.0 x16, 31.5 GB/s one way.
 
-MI210 = {
-    "deviceProperties": [
-        {"id": 0, "name": "AMD Instinct MI210", "computeMajor": 9, "computeMinor": 0, "numSms": 104}
-    ]
-}
+MI210 = {"deviceProperties": [
+    {"id": 0, "name": "AMD Instinct MI210", "computeMajor": 9, "computeMinor": 0, "numSms": 104}
+]}  # fmt: skip
 A10 = {
     "deviceProperties": [{"id": 0, "name": "NVIDIA A10", "computeMajor": 8, "computeMinor": 6, "numSms": 72}]
 }
@@ -1257,10 +1216,8 @@ def test_where_cpu_and_gpu_take_turns_faster_kernels_would_help(tmp_path):
 )
 def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(tmp_path, rest, severity, said):
     waiting = [
-        *run(10, 1400, 1),
-        cpu("aten::item", 20, 1380),
-        cpu("cudaStreamSynchronize", 30, 1360, "cuda_runtime"),
-    ]
+        *run(10, 1400, 1), cpu("aten::item", 20, 1380), cpu("cudaStreamSynchronize", 30, 1360, "cuda_runtime")
+    ]  # fmt: skip
     more = [*run(1412, 5, 2), *run(rest, 400, 3)]
     finding = found(trace_of(tmp_path, *waiting, *more), "blocking_calls")
     assert finding.severity == severity
@@ -1465,10 +1422,8 @@ def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path)
     events: list[Event] = []
     for n in range(20):
         events += [
-            cpu("aten::reshape", 100 * n, 60),
-            launch(100 * n + 20, n + 1),
-            kernel(100 * n + 30, 5, 1000 + n),
-        ]
+            cpu("aten::reshape", 100 * n, 60), launch(100 * n + 20, n + 1), kernel(100 * n + 30, 5, 1000 + n)
+        ]  # fmt: skip
     findings = {f.rule: f for f in find_findings(Part(trace_of(tmp_path, *events)))}
     assert "metadata_only" not in findings
     assert f"{findings['little_use'].claims['advice']}" != "unlinked"
@@ -1546,10 +1501,8 @@ def test_anomaly_detection(tmp_path, test, fires):
         at = 100 * n
         node = "autograd::engine::evaluate_function: MulBackward0"
         events += [
-            cpu(node, at, 60),
-            *small("aten::isnan", at + 10, 2 * n + 1),
-            *small(test, at + 20, 2 * n + 2),
-        ]
+            cpu(node, at, 60), *small("aten::isnan", at + 10, 2 * n + 1), *small(test, at + 20, 2 * n + 2)
+        ]  # fmt: skip
         events.append(cpu("aten::item", at + 30, 10))
     finding = found(trace_of(tmp_path, *events), "anomaly_detection")
     assert (finding is not None) is fires

@@ -406,11 +406,8 @@ def test_what_all_steps_left_to_the_device_is_not_the_last_ones(tmp_path):
     for n in range(4):
         talk = kernel(500 * n + 400 * n + 40, 890, n + 1, name="ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)")
         events += [
-            step(n, 500 * n, 500),
-            cpu("aten::mm", 500 * n + 10, 480),
-            launch(500 * n + 20, n + 1),
-            talk,
-        ]
+            step(n, 500 * n, 500), cpu("aten::mm", 500 * n + 10, 480), launch(500 * n + 20, n + 1), talk
+        ]  # fmt: skip
     assert "late_step" not in found(trace_of(tmp_path, *events), "communication").claims
 
 

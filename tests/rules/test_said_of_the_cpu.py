@@ -35,10 +35,8 @@ def test_what_is_launched_outside_of_ops_ends_a_loop(tmp_path):
         events = []
         for n in range(40):
             events += [
-                cpu("aten::zero_", 100 * n, 20),
-                launch(100 * n + 5, n + 1),
-                kernel(100 * n + 30, 3, n + 1),
-            ]
+                cpu("aten::zero_", 100 * n, 20), launch(100 * n + 5, n + 1), kernel(100 * n + 30, 3, n + 1)
+            ]  # fmt: skip
             if n < between:
                 events += [
                     launch(100 * n + 40, 100 + n, name="cuLaunchKernelEx"),
@@ -82,12 +80,8 @@ def test_the_profiler_holds_up_no_thread_that_goes_on(tmp_path, ops, waited):
 
 def test_one_gap_of_the_profiler_is_told_as_one(tmp_path):
     events = [
-        *run(50, 20, 1),
-        cpu("aten::mm", 80, 3000),
-        overhead(100, 2900),
-        launch(3060, 2),
-        kernel(3070, 20, 2),
-    ]
+        *run(50, 20, 1), cpu("aten::mm", 80, 3000), overhead(100, 2900), launch(3060, 2), kernel(3070, 20, 2)
+    ]  # fmt: skip
     finding = found_whole(trace_of(tmp_path, *events), "profiler_overhead")
     assert finding is not None
     told = [f"{finding.claims[name]}" for name in ("gaps", "inside", "longest_ns")]

@@ -14,19 +14,16 @@ from tracetui.trace import load
 DATA = Path(__file__).parent.parent / "data" / "two_gpus"
 
 
-@pytest.mark.parametrize(
-    ("name", "turns", "parallel"),
-    [
-        ("pipeline_big", True, False),  # half of the model on each GPU, one batch at a time
-        ("tensor_parallel", True, False),  # half of each layer, on streams that wait for each other
-        ("one_after_the_other", True, False),  # synchronized in between
-        ("pipeline_inference", False, False),  # one GPU is a batch ahead
-        ("two_threads", False, False),  # the GPUs have different amounts of work
-        ("host_copies", False, False),
-        ("data_parallel", False, True),
-        ("data_parallel_inference", False, True),
-    ],
-)
+@pytest.mark.parametrize(("name", "turns", "parallel"), [
+    ("pipeline_big", True, False),  # half of the model on each GPU, one batch at a time
+    ("tensor_parallel", True, False),  # half of each layer, on streams that wait for each other
+    ("one_after_the_other", True, False),  # synchronized in between
+    ("pipeline_inference", False, False),  # one GPU is a batch ahead
+    ("two_threads", False, False),  # the GPUs have different amounts of work
+    ("host_copies", False, False),
+    ("data_parallel", False, True),
+    ("data_parallel_inference", False, True),
+])  # fmt: skip
 def test_recordings(name, turns, parallel):
     trace = load(DATA / f"{name}.json.gz")
     assert (found(trace, "gpus_in_turn") is not None) is turns

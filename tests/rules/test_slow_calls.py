@@ -58,14 +58,11 @@ def test_a_plan_for_each_new_shape(tmp_path):
     assert bound.endswith(finding.advice)
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("aten::cudnn_convolution", "leave torch.backends.cudnn.benchmark off"),
-        ("aten::miopen_convolution", "leave torch.backends.cudnn.benchmark off"),
-        ("my_library::plan", "py-spy record --native"),
-    ],
-)
+@pytest.mark.parametrize(("name", "advice"), [
+    ("aten::cudnn_convolution", "leave torch.backends.cudnn.benchmark off"),
+    ("aten::miopen_convolution", "leave torch.backends.cudnn.benchmark off"),
+    ("my_library::plan", "py-spy record --native")
+])  # fmt: skip
 def test_what_to_try_depends_on_the_op(tmp_path, name, advice):
     text = told(trace_of(tmp_path, *decode(name)), "slow_calls")
     assert advice in text
@@ -142,13 +139,10 @@ def test_a_first_call_that_comes_again_half_as_long_is_not_slow_once(tmp_path):
     for second, initializes in ((4_900, True), (5_000, False)):
         trace = ops(second)
         loads = trace_of(
-            tmp_path,
-            cpu("Lazy Function Loading", 9_000, 30, "overhead"),
-            *run(5, 5, 90),
-            *call(10, 10_000, 1),
-            *call(90_000, second, 2),
-            *[event for n in range(5) for event in call(200_000 + 100 * n, 40, 3 + n)],
-        )
+            tmp_path, cpu("Lazy Function Loading", 9_000, 30, "overhead"), *run(5, 5, 90),
+            *call(10, 10_000, 1), *call(90_000, second, 2),
+            *[event for n in range(5) for event in call(200_000 + 100 * n, 40, 3 + n)]
+        )  # fmt: skip
         assert not len(first_ops(trace, first_calls(trace)))  # nothing in it initializes
         assert bool(len(first_ops(loads, first_calls(loads)))) is initializes
 
@@ -163,13 +157,10 @@ def steps_of(extra: str, cat: str = "cuda_runtime", length: float = 9_000) -> li
     return [*events, cpu("aten::pin_memory", 6_300, length), cpu(extra, 6_310, length - 20, cat)]
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("cudaHostAlloc", "Pin a few buffers of host memory once"),
-        ("cudaMemPrefetchAsync", "Look at what calls it there"),
-    ],
-)
+@pytest.mark.parametrize(("name", "advice"), [
+    ("cudaHostAlloc", "Pin a few buffers of host memory once"),
+    ("cudaMemPrefetchAsync", "Look at what calls it there")
+])  # fmt: skip
 def test_a_slow_step_names_what_it_has_more_of(tmp_path, name, advice):
     text = told(trace_of(tmp_path, *steps_of(name)), "slow_steps")
     assert f"Most of it is {name} (+8.98 ms)." in text
@@ -217,15 +208,11 @@ def offloading(node: str, copies: int = 8) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize(
-    ("node", "copies", "saved"),
-    [
-        ("autograd::engine::evaluate_function: AddmmBackward0", 8, True),
-        ("autograd::engine::evaluate_function: AddmmBackward0", 7, False),
-        ("autograd::engine::evaluate_function: ToCopyBackward0", 8, False),
-        ("aten::to", 8, False),
-    ],
-)
+@pytest.mark.parametrize(("node", "copies", "saved"), [
+    ("autograd::engine::evaluate_function: AddmmBackward0", 8, True),
+    ("autograd::engine::evaluate_function: AddmmBackward0", 7, False),
+    ("autograd::engine::evaluate_function: ToCopyBackward0", 8, False), ("aten::to", 8, False)
+])  # fmt: skip
 def test_tensors_saved_on_the_host(tmp_path, node, copies, saved):
     trace = trace_of(tmp_path, *offloading(node, copies))
     assert ("the forward pass saves on the host" in told(trace, "exposed_copies")) is saved
@@ -290,14 +277,10 @@ def test_code_that_is_loaded_in_every_step(tmp_path):
     assert "Do not count it: it happens only once." in once
 
 
-@pytest.mark.parametrize(
-    ("op", "advice"),
-    [
-        ("aten::to", "copy from pinned memory"),
-        ("aten::ctc_loss", "The op itself copies and waits"),
-        ("aten::linalg_eigvalsh", "These ops read back their status"),
-    ],
-)
+@pytest.mark.parametrize(("op", "advice"), [
+    ("aten::to", "copy from pinned memory"), ("aten::ctc_loss", "The op itself copies and waits"),
+    ("aten::linalg_eigvalsh", "These ops read back their status")
+])  # fmt: skip
 def test_copies_that_an_op_makes_for_itself(tmp_path, op, advice):
     """Nobody can pin what they copy."""
     events: list[Event] = []

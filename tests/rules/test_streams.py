@@ -53,13 +53,10 @@ def test_streams_of_one_op_are_the_librarys(tmp_path, op, told):
     assert (found(trace_of(tmp_path, *events), "streams_in_turn") is not None) is told
 
 
-@pytest.mark.parametrize(
-    ("count", "overlap", "name"),
-    [
-        (10, 0, ""),  # 9 changes: phases
-        (20, 13, ""),  # each second kernel runs for 3 us beside the one before
-        (20, 0, NCCL),  # a collective waits for what it sends
-    ],
-)
+@pytest.mark.parametrize(("count", "overlap", "name"), [
+    (10, 0, ""),  # 9 changes: phases
+    (20, 13, ""),  # each second kernel runs for 3 us beside the one before
+    (20, 0, NCCL),  # a collective waits for what it sends
+])  # fmt: skip
 def test_streams_that_are_no_surprise(tmp_path, count, overlap, name):
     assert found(trace_of(tmp_path, *turns(count, 500, overlap, name)), "streams_in_turn") is None

@@ -306,10 +306,8 @@ def test_what_many_devices_share_is_told_once(tmp_path):
                 event = kernel(1000 * n + 20 + device, length, number, pid=device)
                 event["args"]["device"] = device
                 events += [
-                    cpu("aten::mm", 1000 * n + 5 * device, 20),
-                    launch(1000 * n + 6 * device, number),
-                    event,
-                ]
+                    cpu("aten::mm", 1000 * n + 5 * device, 20), launch(1000 * n + 6 * device, number), event
+                ]  # fmt: skip
         every = find_findings(Part(trace_of(tmp_path, *events)))
         return [f for f in every if f.rule in ("overhead_bound", "little_use")]
 
@@ -487,10 +485,8 @@ def test_an_optimizer_on_the_cpu(tmp_path, name):
     for n in range(3):
         at = 10_000 * n
         events += [
-            step(n, at, 9_900),
-            *run(at + 100, 500, n + 1),
-            cpu(name, at + 500, 9_000, "user_annotation"),
-        ]
+            step(n, at, 9_900), *run(at + 100, 500, n + 1), cpu(name, at + 500, 9_000, "user_annotation")
+        ]  # fmt: skip
         events += [cpu("aten::addcmul_", at + 600 + 400 * k, 390) for k in range(20)]
         events += run(at + 9_700, 2, n + 10)
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
@@ -569,10 +565,8 @@ def test_one_launch_that_takes_long_is_not_many(tmp_path, length, fires):
         at = 60.0 * n + (length if n > 10 else 0)
         took = length if n == 10 else 40
         events += [
-            cpu("aten::mul", at, took + 8),
-            launch(at + 2, n, took),
-            kernel(at + took + 5, 10, n, name="mul"),
-        ]
+            cpu("aten::mul", at, took + 8), launch(at + 2, n, took), kernel(at + took + 5, 10, n, name="mul")
+        ]  # fmt: skip
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert f"{finding.claims['advice']}".startswith("one launch" if fires else "more per launch")
 
@@ -594,13 +588,8 @@ def test_work_without_launches(tmp_path, lost):
 
 
 @pytest.mark.parametrize(
-    ("stacks", "memory", "advice"),
-    [
-        (False, 0, ""),
-        (True, 0, "stacks"),
-        (True, 1, "stacks, memory"),
-    ],
-)
+    ("stacks", "memory", "advice"), [(False, 0, ""), (True, 0, "stacks"), (True, 1, "stacks, memory")]
+)  # fmt: skip
 def test_only_what_was_recorded_can_be_left_out(tmp_path, stacks, memory, advice):
     """The profiler holds the GPU up between two kernels."""
     events = [*run(10, 100, 1), cpu("aten::mm", 100, 2100), *run(2200, 300, 2)]

@@ -246,12 +246,8 @@ def test_the_only_difference_is_gone_through_place_by_place():
     session.comparing.use(replace(found, comparison=replace(found.comparison, explanations=(one,))))
     said = [session.comparing.next(step) for step in (1, 1, 1, 1, -1)]
     assert [text.partition("; place ")[2][:6] for text in said] == [
-        "1 of 3",
-        "2 of 3",
-        "3 of 3",
-        "1 of 3",
-        "3 of 3",
-    ]
+        "1 of 3", "2 of 3", "3 of 3", "1 of 3", "3 of 3"
+    ]  # fmt: skip
 
 
 def test_a_difference_is_shown_where_it_is_in_both():

@@ -17,11 +17,9 @@ from tracetui.session.session import Session
 from tracetui.trace import Trace
 
 EVENTS = (
-    ("aten::mm", "cpu_op", 0, 100),
-    ("aten::add", "cpu_op", 200, 50),
-    ("cudaLaunchKernel", "cuda_runtime", 220, 5),
-    ("Gelu Forward", "user_annotation", 400, 2000),
-)
+    ("aten::mm", "cpu_op", 0, 100), ("aten::add", "cpu_op", 200, 50),
+    ("cudaLaunchKernel", "cuda_runtime", 220, 5), ("Gelu Forward", "user_annotation", 400, 2000)
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -34,32 +32,29 @@ def trace(tmp_path: Path) -> Trace:
     return load(path)
 
 
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("", []),
-        ("MM", ["aten::mm"]),
-        ("aten::", ["aten::mm", "aten::add"]),
-        ("cuda_run", ["cudaLaunchKernel"]),
-        ("cat:cpu_op", ["aten::mm", "aten::add"]),
-        ("name:cpu_op", []),
-        ("cat:cpu_op -mm", ["aten::add"]),
-        ("/^aten::(mm|add)$/", ["aten::mm", "aten::add"]),
-        ("/gelu forward/", ["Gelu Forward"]),
-        ('"gelu forward"', ["Gelu Forward"]),
-        ("gelu forward", ["Gelu Forward"]),
-        ("dur>60us", ["aten::mm", "Gelu Forward"]),
-        ("dur>=2ms", ["Gelu Forward"]),
-        ("dur>=2,000\u00b5s", ["Gelu Forward"]),
-        ("dur>=2000\u03bcs", ["Gelu Forward"]),
-        ("dur<50", ["cudaLaunchKernel"]),
-        ("cat:cpu_op dur>60us", ["aten::mm"]),
-        ("at>=400us", ["Gelu Forward"]),
-        ("//", []),  # the beginning of an expression for a slash
-        ("lane:thread", [name for name, *_ in EVENTS]),
-        ("nothing-like-it", []),
-    ],
-)
+@pytest.mark.parametrize(("query", "names"), [
+    ("", []),
+    ("MM", ["aten::mm"]),
+    ("aten::", ["aten::mm", "aten::add"]),
+    ("cuda_run", ["cudaLaunchKernel"]),
+    ("cat:cpu_op", ["aten::mm", "aten::add"]),
+    ("name:cpu_op", []),
+    ("cat:cpu_op -mm", ["aten::add"]),
+    ("/^aten::(mm|add)$/", ["aten::mm", "aten::add"]),
+    ("/gelu forward/", ["Gelu Forward"]),
+    ('"gelu forward"', ["Gelu Forward"]),
+    ("gelu forward", ["Gelu Forward"]),
+    ("dur>60us", ["aten::mm", "Gelu Forward"]),
+    ("dur>=2ms", ["Gelu Forward"]),
+    ("dur>=2,000\u00b5s", ["Gelu Forward"]),
+    ("dur>=2000\u03bcs", ["Gelu Forward"]),
+    ("dur<50", ["cudaLaunchKernel"]),
+    ("cat:cpu_op dur>60us", ["aten::mm"]),
+    ("at>=400us", ["Gelu Forward"]),
+    ("//", []),  # the beginning of an expression for a slash
+    ("lane:thread", [name for name, *_ in EVENTS]),
+    ("nothing-like-it", []),
+])  # fmt: skip
 def test_queries(trace, query, names):
     search = Session([Recording(trace)]).search
     search.find(query)
@@ -106,22 +101,10 @@ def test_without_the_library_for_expressions_they_are_refused_and_texts_are_foun
     assert [trace.name_of(i) for i in np.flatnonzero(matches(trace, "mm"))] == ["aten::mm"]
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "mm",
-        "^a",
-        "d$",
-        "cuda.*kernel",
-        "[A-F]",
-        "l{2}|g(?:elu|n)",
-        "\\bmm\\b",
-        "\\w+::\\w+",
-        "(?i)GELU",
-        ".",
-        "\\s",
-    ],
-)
+@pytest.mark.parametrize("pattern", [
+    "mm", "^a", "d$", "cuda.*kernel", "[A-F]", "l{2}|g(?:elu|n)", "\\bmm\\b", "\\w+::\\w+", "(?i)GELU", ".",
+    "\\s"
+])  # fmt: skip
 def test_ordinary_expressions_match_as_in_python(trace, pattern):
     expected = [bool(re.search(pattern, trace.name_of(i), re.IGNORECASE)) for i in range(len(trace))]
     assert matches(trace, f"name:/{pattern}/").tolist() == expected
@@ -135,12 +118,8 @@ def test_words():
 def test_times():
     assert [parse_time(t) for t in ("5", "5us", "1.5ms", "2 s", "1,000 ns")] == [5e3, 5e3, 1.5e6, 2e9, 1e3]
     assert [parse_time(t) for t in ("5\u00b5s", "5\u03bcs", ".5us", "-2ms", "1.1us")] == [
-        5e3,
-        5e3,
-        500,
-        -2e6,
-        1.1e3,
-    ]
+        5e3, 5e3, 500, -2e6, 1.1e3
+    ]  # fmt: skip
     for text in ("soon", "", "us", "5 us 3", "1e3", "1" * 41):
         with pytest.raises(QueryError, match="250us"):
             parse_time(text)

@@ -189,11 +189,9 @@ def some_slices(rng: random.Random) -> list[tuple[int, int, int, str]]:
 
 
 THEMES = {
-    "colors": DARK,
-    "ascii": replace(DARK, ascii=True),
-    "plain": PLAIN,
-    "plain ascii": replace(PLAIN, ascii=True),
-}
+    "colors": DARK, "ascii": replace(DARK, ascii=True), "plain": PLAIN,
+    "plain ascii": replace(PLAIN, ascii=True)
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
@@ -218,13 +216,10 @@ def test_the_painter_agrees_with_one_that_paints_cell_by_cell(theme, seed, make,
         expected = Slow(local, line.ref, line.depth, papers).row()
         found = list(
             zip(
-                map(chr, cells.glyph[y].tolist()),
-                cells.ink[y].tolist(),
-                cells.paper[y].tolist(),
-                cells.attributes[y].tolist(),
-                strict=True,
+                map(chr, cells.glyph[y].tolist()), cells.ink[y].tolist(), cells.paper[y].tolist(),
+                cells.attributes[y].tolist(), strict=True
             )
-        )
+        )  # fmt: skip
         for x in range(view.width):
             one, two = found[x], expected[x]
             if one[0] == " " and one[2] == papers[x]:  # nobody sees the ink of an empty cell

@@ -24,17 +24,14 @@ def test_cells_and_instants():
     assert (odd.start_ns, odd.cell, odd.end_ns) == (1, 1, 4)
 
 
-@pytest.mark.parametrize(
-    ("view", "nearest"),
-    [
-        (VIEW, VIEW),
-        (Viewport(-101.0, 10.0, 20), Viewport(-100.0, 10.0, 20)),  # its middle is at the lower limit
-        (Viewport(9999.0, 10.0, 20), Viewport(1900.0, 10.0, 20)),
-        (Viewport(1000.0, 0.5, 20), Viewport(1000.0, 1.0, 20)),
-        (Viewport(0.0, 200.0, 20), Viewport(900.0, 110.0, 20)),  # 1.1 times the whole at most
-        (Viewport(0.0, 110.0, 20), Viewport(0.0, 110.0, 20)),
-    ],
-)
+@pytest.mark.parametrize(("view", "nearest"), [
+    (VIEW, VIEW),
+    (Viewport(-101.0, 10.0, 20), Viewport(-100.0, 10.0, 20)),  # its middle is at the lower limit
+    (Viewport(9999.0, 10.0, 20), Viewport(1900.0, 10.0, 20)),
+    (Viewport(1000.0, 0.5, 20), Viewport(1000.0, 1.0, 20)),
+    (Viewport(0.0, 200.0, 20), Viewport(900.0, 110.0, 20)),  # 1.1 times the whole at most
+    (Viewport(0.0, 110.0, 20), Viewport(0.0, 110.0, 20)),
+])  # fmt: skip
 def test_limits(view, nearest):
     assert clamped(view, 0, 2000) == nearest
 
@@ -62,44 +59,30 @@ def test_moves():
     assert viewport.resize(VIEW, 20) is VIEW
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "first"),
-    [
-        (1000, 1200, 1000),
-        (1100, 1110, 1000),
-        (990, 1000, 970),  # as it is outside by one cell, and two are kept free
-        (999, 1001, 970),
-        (1200, 1210, 1030),
-        (1199, 1201, 1030),
-        (1190, 1200, 1000),
-        (980, 1160, 960),  # 18 cells leave two
-        (1040, 1240, 1040),  # just as wide as the screen: nothing is free
-        # Longer than the screen: some part is enough.
-        (900, 1500, 1000),
-        (700, 1010, 830),
-        (700, 1030, 1000),
-        (1190, 1500, 1170),
-        (1170, 1500, 1000),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "first"), [
+    (1000, 1200, 1000),
+    (1100, 1110, 1000),
+    (990, 1000, 970),  # as it is outside by one cell, and two are kept free
+    (999, 1001, 970),
+    (1200, 1210, 1030),
+    (1199, 1201, 1030),
+    (1190, 1200, 1000),
+    (980, 1160, 960),  # 18 cells leave two
+    (1040, 1240, 1040),  # just as wide as the screen: nothing is free
+    # Longer than the screen: some part is enough.
+    (900, 1500, 1000),
+    (700, 1010, 830),
+    (700, 1030, 1000),
+    (1190, 1500, 1170),
+    (1170, 1500, 1000),
+])  # fmt: skip
 def test_no_further_than_needed(start, end, first):
     assert viewport.reveal(VIEW, start, end) == Viewport(float(first), 10.0, 20)
 
 
-@pytest.mark.parametrize(
-    ("cell", "cells", "step"),
-    [
-        (1, 1, 1),
-        (1, 2, 2),
-        (1, 3, 5),
-        (1, 5, 5),
-        (1, 6, 10),
-        (1, 10, 10),
-        (1, 11, 20),
-        (7, 10, 100),
-        (3, 0, 1),
-    ],
-)
+@pytest.mark.parametrize(("cell", "cells", "step"), [
+    (1, 1, 1), (1, 2, 2), (1, 3, 5), (1, 5, 5), (1, 6, 10), (1, 10, 10), (1, 11, 20), (7, 10, 100), (3, 0, 1)
+])  # fmt: skip
 def test_steps_of_the_ruler(cell, cells, step):
     assert step_of(Viewport(0.0, float(cell), 10), cells) == step
 
@@ -127,21 +110,13 @@ def test_width_of_the_labels(width, cells):
     assert label_width(width) == cells
 
 
-@pytest.mark.parametrize(
-    ("text", "width", "short"),
-    [
-        ("thread 426 (python)", 19, "thread 426 (python)"),
-        ("thread 426 (python)", 18, "426 (python)"),
-        ("thread 426 (python)", 11, "426 python"),
-        ("thread 426 (python)", 9, "426 py…on"),
-        ("thread 426 (python)", 8, "426 pyt…"),
-        ("stream 7 annotations", 16, "s7 annotations"),
-        ("stream 7 annotations", 10, "s7 annot."),
-        ("profiler overhead", 16, "overhead"),
-        ("pt_autograd_0", 8, "pt_a…d_0"),
-        ("计算计算计算", 7, "计算…算"),
-    ],
-)
+@pytest.mark.parametrize(("text", "width", "short"), [
+    ("thread 426 (python)", 19, "thread 426 (python)"), ("thread 426 (python)", 18, "426 (python)"),
+    ("thread 426 (python)", 11, "426 python"), ("thread 426 (python)", 9, "426 py…on"),
+    ("thread 426 (python)", 8, "426 pyt…"), ("stream 7 annotations", 16, "s7 annotations"),
+    ("stream 7 annotations", 10, "s7 annot."), ("profiler overhead", 16, "overhead"),
+    ("pt_autograd_0", 8, "pt_a…d_0"), ("计算计算计算", 7, "计算…算")
+])  # fmt: skip
 def test_names_that_are_too_long(text, width, short):
     assert shortened(text, width) == short
 
@@ -154,21 +129,12 @@ def test_both_ends_of_a_name():
     assert ends("abcdefgh", 4) == "abc…"
 
 
-@pytest.mark.parametrize(
-    ("width", "shown"),
-    [
-        (24, ("GPU 0 allocated", "1.20 GiB")),
-        (23, ("GPU 0 allocated", "1.2G")),
-        (20, ("GPU 0 allocated", "1.2G")),
-        (19, ("0 alloc", "1.20 GiB")),
-        (16, ("0 alloc", "1.20 GiB")),
-        (15, ("0 alloc", "1.2G")),
-        (12, ("0 alloc", "1.2G")),
-        (11, ("0 all…", "1.2G")),
-        (10, ("0 al…", "1.2G")),
-        (9, ("0 alloc", "")),
-    ],
-)
+@pytest.mark.parametrize(("width", "shown"), [
+    (24, ("GPU 0 allocated", "1.20 GiB")), (23, ("GPU 0 allocated", "1.2G")),
+    (20, ("GPU 0 allocated", "1.2G")), (19, ("0 alloc", "1.20 GiB")), (16, ("0 alloc", "1.20 GiB")),
+    (15, ("0 alloc", "1.2G")), (12, ("0 alloc", "1.2G")), (11, ("0 all…", "1.2G")), (10, ("0 al…", "1.2G")),
+    (9, ("0 alloc", ""))
+])  # fmt: skip
 def test_a_name_beside_a_value(width, shown):
     assert beside("GPU 0 allocated", ("1.20 GiB", "1.2G"), width) == shown
 
@@ -197,19 +163,11 @@ def test_the_largest_value_of_each_cell():
     assert many.peaks(borders).tolist() == [50 * BLOCK - 1, 100 * BLOCK - 1]
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text", "brief"),
-    [
-        (float("nan"), "", "", ""),
-        (12.0, "", "12", "12"),
-        (12345.0, "", "12,345", "12k"),
-        (9999.0, "count", "9,999", "9999"),
-        (1.23456, "", "1.235", "1.235"),
-        (2.5e6, "", "2,500,000", "2M"),
-        (3e9, "", "3,000,000,000", "3G"),
-        (34_512.0, "ns", "34.5 µs", "35µs"),
-        (2.0**30 * 1.2, "bytes", "1.20 GiB", "1.20G"),
-    ],
-)
+@pytest.mark.parametrize(("value", "unit", "text", "brief"), [
+    (float("nan"), "", "", ""), (12.0, "", "12", "12"), (12345.0, "", "12,345", "12k"),
+    (9999.0, "count", "9,999", "9999"), (1.23456, "", "1.235", "1.235"), (2.5e6, "", "2,500,000", "2M"),
+    (3e9, "", "3,000,000,000", "3G"), (34_512.0, "ns", "34.5 µs", "35µs"),
+    (2.0**30 * 1.2, "bytes", "1.20 GiB", "1.20G")
+])  # fmt: skip
 def test_values_in_words(value, unit, text, brief):
     assert (text_of(value, unit), brief_of(value, unit)) == (text, brief)

@@ -67,26 +67,19 @@ def test_a_chain_takes_one_row_and_the_rest_moves_up(tmp_path):
     rows = check_rows(trace)
     names = [[trace.names[n] for n in rows.row(0, depth).name] for depth in range(rows.count(0))]
     assert names == [
-        ["frame4"],
-        ["early", "setup", "aten::mm", "step", "late"],
-        ["cudaLaunchKernel", "aten::mm"],
-    ]
+        ["frame4"], ["early", "setup", "aten::mm", "step", "late"], ["cudaLaunchKernel", "aten::mm"]
+    ]  # fmt: skip
     stack = rows.row(0, 0)
     assert int(stack.start[0]) == int(trace.start[0])
     assert int(stack.total[1]) == int(trace.duration[0]), "as long as the outermost"
     assert [rows.drawn(int(i)) for i in rows.frames(0)] == [int(rows.frames(0)[-1])] * 5
 
 
-@pytest.mark.parametrize(
-    ("events", "frames"),
-    [
-        (CHAIN[:2] + BELOW, 0),
-        (CHAIN[:3] + BELOW, 3),
-        ([*CHAIN[:2], event("half", 2, 500), *BELOW], 0),
-        ([event("forward", 0, 1000, "user_annotation"), *CHAIN[1:]], 4),
-        ([{**one, "cat": "cpu_op"} for one in CHAIN], 0),
-    ],
-)
+@pytest.mark.parametrize(("events", "frames"), [
+    (CHAIN[:2] + BELOW, 0), (CHAIN[:3] + BELOW, 3), ([*CHAIN[:2], event("half", 2, 500), *BELOW], 0),
+    ([event("forward", 0, 1000, "user_annotation"), *CHAIN[1:]], 4),
+    ([{**one, "cat": "cpu_op"} for one in CHAIN], 0)
+])  # fmt: skip
 def test_only_python_frames_that_span_it_and_only_several(tmp_path, events, frames):
     assert len(check_rows(trace_of(tmp_path, events)).frames(0)) == frames
 

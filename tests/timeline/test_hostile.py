@@ -62,16 +62,14 @@ def test_a_million_lanes_do_not_hang(make, make_scene):
     n = 100_000
     base = make([(0, 0, 10, "a")])
     trace = dataclasses.replace(
-        base,
-        lanes=tuple(Lane(0, str(i), f"t{i}", "thread", -1, i, i + 1, 1) for i in range(n)),
+        base, lanes=tuple(Lane(0, str(i), f"t{i}", "thread", -1, i, i + 1, 1) for i in range(n)),
         **{
-            name: np.repeat(getattr(base, name), n)
-            for name in ("duration", "name", "kind", "depth", "parent", "launch", "implausible", "category")
+            name: np.repeat(getattr(base, name), n) for name in (
+                "duration", "name", "kind", "depth", "parent", "launch", "implausible", "category"
+            )
         },
-        start=np.arange(n, dtype=np.int64),
-        lane=np.arange(n, dtype=np.int32),
-        first_view=(0, n),
-    )
+        start=np.arange(n, dtype=np.int64), lane=np.arange(n, dtype=np.int32), first_view=(0, n)
+    )  # fmt: skip
     scene = replace(make_scene(trace), layout=lay_out([trace], 20))
     scene = moves.revealed(moves.chosen(scene, n - 1), n - 1, 20, closer=True)
     assert scene.top > n - 40

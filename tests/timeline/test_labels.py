@@ -30,10 +30,8 @@ def test_a_stream_away_from_its_device_says_whose_it_is(make, make_scene):
     lanes = [replace(lane, device=1) if i > 2 else lane for i, lane in enumerate(trace.lanes)]
     scene = make_scene(dataclasses.replace(trace, lanes=tuple(lanes)), height=9)
     assert labels(scene) == [
-        "thread 0",
-        *("GPU 0", "busy", "stream 1", "stream 2"),
-        *("GPU 1", "busy", "stream 3", "stream 4"),
-    ]
+        "thread 0", *("GPU 0", "busy", "stream 1", "stream 2"), *("GPU 1", "busy", "stream 3", "stream 4")
+    ]  # fmt: skip
     up = scene.layout.moved(5, -1)  # above the line of its device, and below its rule
     assert up is not None
     assert labels(replace(scene, layout=up))[5:8] == ["GPU 1", "stream 3", "busy"]
@@ -77,25 +75,16 @@ def test_the_heading_of_a_process_stands_out(make, make_scene):
     assert set(drawn.attributes[y, 1:7].tolist()) == {BOLD}
 
 
-@pytest.mark.parametrize(
-    ("name", "width", "shown"),
-    [
-        ("thread 1887 (python3)", 30, "thread 1887 (python3)"),
-        ("thread 1887 (python3)", 14, "1887 (python3)"),
-        ("thread 1887 (python3)", 12, "1887 python3"),
-        ("thread 2919752 (pt_autograd_0)", 17, "2919752 pt_a…ad_0"),
-        ("thread 2919752 (pt_autograd_0)", 11, "2919752 pt…"),
-        ("stream 7 annotations", 15, "s7 annotations"),
-        ("stream 7 annotations", 13, "s7 annot."),
-        ("profiler overhead", 13, "overhead"),
-        ("something(else)", 9, "some…lse)"),
-        ("a lane(x)", 8, "a la…(x)"),
-        ("a lane(x)", 4, "a l…"),
-        ("worker number twelve", 13, "worker…twelve"),
-        ("77 データローダー", 13, "77 デー…ダー"),
-        ("データローダー其の二", 12, "データ…の二"),
-    ],
-)
+@pytest.mark.parametrize(("name", "width", "shown"), [
+    ("thread 1887 (python3)", 30, "thread 1887 (python3)"), ("thread 1887 (python3)", 14, "1887 (python3)"),
+    ("thread 1887 (python3)", 12, "1887 python3"),
+    ("thread 2919752 (pt_autograd_0)", 17, "2919752 pt_a…ad_0"),
+    ("thread 2919752 (pt_autograd_0)", 11, "2919752 pt…"), ("stream 7 annotations", 15, "s7 annotations"),
+    ("stream 7 annotations", 13, "s7 annot."), ("profiler overhead", 13, "overhead"),
+    ("something(else)", 9, "some…lse)"), ("a lane(x)", 8, "a la…(x)"), ("a lane(x)", 4, "a l…"),
+    ("worker number twelve", 13, "worker…twelve"), ("77 データローダー", 13, "77 デー…ダー"),
+    ("データローダー其の二", 12, "データ…の二")
+])  # fmt: skip
 def test_long_names_of_lanes_keep_what_tells_them_apart(name, width, shown):
     assert shortened(name, width) == shown
     assert cell_len(shown) <= width

@@ -26,14 +26,10 @@ Make = Callable[..., Trace]
 def layout_of(rows: list[int], docked: list[int] | None = None) -> Layout:
     n = len(rows)
     return Layout(
-        np.zeros(n, np.int32),
-        np.zeros(n, np.int32),
-        np.arange(n, dtype=np.int32),
-        np.array(rows, np.int32),
-        np.array(rows, np.int32),
-        np.zeros(n, np.int32),
-        np.full(n, -1, np.int32) if docked is None else np.array(docked, np.int32),
-    )
+        np.zeros(n, np.int32), np.zeros(n, np.int32), np.arange(n, dtype=np.int32), np.array(rows, np.int32),
+        np.array(rows, np.int32), np.zeros(n, np.int32),
+        np.full(n, -1, np.int32) if docked is None else np.array(docked, np.int32)
+    )  # fmt: skip
 
 
 def deep(lane: int, depth: int, at: int = 0) -> list[tuple[int, int, int, str]]:

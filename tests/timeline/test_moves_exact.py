@@ -19,11 +19,9 @@ Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]
 
 SLICES = [
-    *((0, 0, 1000 - d, f"deep {d}") for d in range(6)),
-    (1, 600, 100, "other"),
-    (2, 700, 20, "kernel"),
-    (2, 900, 50, "last"),
-]
+    *((0, 0, 1000 - d, f"deep {d}") for d in range(6)), (1, 600, 100, "other"), (2, 700, 20, "kernel"),
+    (2, 900, 50, "last")
+]  # fmt: skip
 
 
 @pytest.fixture

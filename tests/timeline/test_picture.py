@@ -187,10 +187,8 @@ def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make, make_scene):
 
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.integers(0, 1)), min_size=1, max_size=60),
-    st.integers(1, 150),
-    st.integers(-50, 500),
-    st.integers(1, 3),
-)
+    st.integers(1, 150), st.integers(-50, 500), st.integers(1, 3)
+)  # fmt: skip
 def test_shares_and_idle_time_read_back_from_any_lines(make, make_scene, kernels, cell, start, lines):
     """The busy time of a stream adds up over its lines, and red is where nothing runs on its device."""
     slices, ends = [], [0, 0]
@@ -353,11 +351,9 @@ def test_without_colors(make, make_scene):
 
 def test_ascii_draws_with_ascii_alone(make, make_scene):
     slices = [
-        (0, 0, 1050, "a long name"),
-        (0, 1130, 500, "another"),
-        *[(1, 30 * i, 20, "k") for i in range(99)],
-        (1, 5000, 5, "k"),
-    ]
+        (0, 0, 1050, "a long name"), (0, 1130, 500, "another"), *[(1, 30 * i, 20, "k") for i in range(99)],
+        (1, 5000, 5, "k")
+    ]  # fmt: skip
     trace = make(slices, streams=[1], counters=[("mem", 0, 1.0), ("mem", 2000, 3.0)])
     gaps = {0: Idle(np.array([2990]), np.array([5000]))}
     scene = make_scene(trace, Viewport(0.0, 100.0, 60), theme=replace(DARK, ascii=True))

@@ -72,12 +72,8 @@ def test_deep_in_a_long_trace_the_labels_stay_short():
 
 def test_step():
     assert [step_of(Viewport(0, scale, 80), 10) for scale in (1.0, 2.0, 3.0, 5.0, 11.0)] == [
-        10,
-        20,
-        50,
-        50,
-        200,
-    ]
+        10, 20, 50, 50, 200
+    ]  # fmt: skip
     assert ROOM >= 4
 
 
@@ -99,11 +95,9 @@ def forms(label: str) -> list[str]:
 
 @settings(max_examples=75, deadline=None)
 @given(
-    st.integers(0, 10**8),
-    st.integers(1, 10**6),
-    st.tuples(st.floats(0, 1), st.floats(0, 1)),
-    st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["a", "the slow step", "forward again", "2 ms"]))),
-)
+    st.integers(0, 10**8), st.integers(1, 10**6), st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    st.lists(st.tuples(st.floats(0, 1), st.sampled_from(["a", "the slow step", "forward again", "2 ms"])))
+)  # fmt: skip
 def test_nothing_on_the_ruler_is_cut_into(start, scale, band, marks):
     view = Viewport(float(start), float(scale), WIDTH)
     low, high = sorted(view.time(WIDTH * share) for share in band)

@@ -25,10 +25,8 @@ MakeScene = Callable[..., Scene]
 
 @given(
     st.lists(st.tuples(st.integers(0, 300), st.integers(-50, 50)), min_size=1, max_size=80),
-    st.integers(-20, 300),
-    st.integers(1, 40),
-    st.integers(1, 20),
-)
+    st.integers(-20, 300), st.integers(1, 40), st.integers(1, 20)
+)  # fmt: skip
 def test_peaks_are_the_largest_values(samples, start, cell, width):
     samples.sort(key=lambda s: s[0])
     one = series.series("m", np.array([t for t, _ in samples]), np.array([float(v) for _, v in samples]))
@@ -113,10 +111,8 @@ def test_memory_from_instants(make):
     ]
     found = series.memory(with_memory(make([(0, 0, 100, "[memory]")]), args))
     assert [(one.name, one.value.tolist()) for one in found] == [
-        ("reserved", [4096.0, 4096.0]),
-        ("allocated", [1024.0, 2048.0]),
-        ("CPU allocated", [10.0]),
-    ]
+        ("reserved", [4096.0, 4096.0]), ("allocated", [1024.0, 2048.0]), ("CPU allocated", [10.0])
+    ]  # fmt: skip
 
 
 def test_memory_of_several_gpus_says_whose_it_is(make):
@@ -157,50 +153,27 @@ def test_a_counter_s_name_and_value_are_both_read(width):
     assert beside("delay", ("", ""), room) == ("delay", "")
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (1.2 * 1024.0**3, "bytes", "1.20G"),
-        (512.0, "bytes", "512B"),
-        (12_345.0, "ns", "12µs"),
-        (123_456_789.0, "ns", "123ms"),
-        (1234.0, "count", "1234"),
-        (56_789.0, "count", "57k"),
-        (-3.5e9, "", "-4G"),
-        (9.99e12, "ns", "9,990s"),
-        (1023 * 1024.0**4, "bytes", "1,023T"),
-        (1e12 - 1, "count", "1000G"),
-        (0.123456, "", "0.1235"),
-        (float("nan"), "bytes", ""),
-    ],
-)
+@pytest.mark.parametrize(("value", "unit", "text"), [
+    (1.2 * 1024.0**3, "bytes", "1.20G"), (512.0, "bytes", "512B"), (12_345.0, "ns", "12µs"),
+    (123_456_789.0, "ns", "123ms"), (1234.0, "count", "1234"), (56_789.0, "count", "57k"),
+    (-3.5e9, "", "-4G"), (9.99e12, "ns", "9,990s"), (1023 * 1024.0**4, "bytes", "1,023T"),
+    (1e12 - 1, "count", "1000G"), (0.123456, "", "0.1235"), (float("nan"), "bytes", "")
+])  # fmt: skip
 def test_values_in_brief(value, unit, text):
     assert series.brief_of(value, unit) == text
     assert len(text) <= 6
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (1536.0, "bytes", "1.50 KiB"),
-        (123 * 1024.0**2, "bytes", "123 MiB"),
-        (80 * 1024.0**3, "bytes", "80.0 GiB"),
-        (17.0, "bytes", "17 B"),
-        (12_345.0, "ns", "12.3 µs"),
-        (1234.0, "count", "1,234"),
-        (0.25, "", "0.25"),
-        (float("nan"), "ns", ""),
-    ],
-)
+@pytest.mark.parametrize(("value", "unit", "text"), [
+    (1536.0, "bytes", "1.50 KiB"), (123 * 1024.0**2, "bytes", "123 MiB"),
+    (80 * 1024.0**3, "bytes", "80.0 GiB"), (17.0, "bytes", "17 B"), (12_345.0, "ns", "12.3 µs"),
+    (1234.0, "count", "1,234"), (0.25, "", "0.25"), (float("nan"), "ns", "")
+])  # fmt: skip
 def test_values(value, unit, text):
     assert series.text_of(value, unit) == text
 
 
 def test_large_counts_in_brief():
     assert [brief_of(value, "count") for value in (1e9, 1.4e9, 999e6, 1e4, 9999)] == [
-        "1G",
-        "1G",
-        "999M",
-        "10k",
-        "9999",
-    ]
+        "1G", "1G", "999M", "10k", "9999"
+    ]  # fmt: skip

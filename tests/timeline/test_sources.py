@@ -122,17 +122,13 @@ def pair(*, view: Viewport | None = None, height: int = 40) -> Scene:
     """Two runs of one program: a thread, and a stream with a gap. The second lies 10 µs later, and has a name
     of its own."""
     first = trace_of(
-        [(0, 0, 5000, "step"), (0, 500, 1000, "op"), (1, 1000, 1000, "k"), (1, 4000, 1000, "k")],
-        streams=[1],
-        launches={2: 1},
-        counters=[("memory", 0, 1.0), ("memory", 3000, 2.0)],
-    )
+        [(0, 0, 5000, "step"), (0, 500, 1000, "op"), (1, 1000, 1000, "k"), (1, 4000, 1000, "k")], streams=[1],
+        launches={2: 1}, counters=[("memory", 0, 1.0), ("memory", 3000, 2.0)]
+    )  # fmt: skip
     second = trace_of(
-        [(0, 0, 4000, "other"), (0, 500, 1000, "op"), (1, 1000, 500, "k"), (1, 3000, 1000, "k")],
-        streams=[1],
-        launches={2: 1},
-        counters=[("memory", 0, 5.0)],
-    )
+        [(0, 0, 4000, "other"), (0, 500, 1000, "op"), (1, 1000, 500, "k"), (1, 3000, 1000, "k")], streams=[1],
+        launches={2: 1}, counters=[("memory", 0, 5.0)]
+    )  # fmt: skip
     parts = [scene_of(t, height=height).having(gaps=gaps_of(t)) for t in (first, second)]
     return together((parts[0], 0), (parts[1], 10_000), view=view or Viewport(0.0, 250.0, 60), height=height)
 

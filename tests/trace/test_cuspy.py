@@ -82,22 +82,19 @@ def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path):
     assert [rows[f"op{n}"].self_device for n in range(5)] == [2000] * 5
 
 
-@pytest.mark.parametrize(
-    ("events", "moved"),
-    [
-        (backward(12, HANDLE), 5),
-        ([*backward(12, HANDLE), named(HANDLE, "thread -9 (pt_nccl_watchdg)")], 0),  # it has a name
-        ([*backward(12, HANDLE), named(HANDLE, "thread -2002909504")], 5),  # the number keeps its sign
-        ([*backward(12, HANDLE), *on(HANDLE, cpu("its own op", 0, 5))], 0),
-        ([*backward(12, HANDLE), *on(12, launch(105, 78))], 0),  # CUPTI knows that thread
-        ([event | {"pid": 8} if event["tid"] == HANDLE else event for event in backward(12, HANDLE)], 0),
-        ([*backward(12, HANDLE), *on(HANDLE, *(launch(300 + n, 80 + n) for n in range(4)))], 5),
-        ([*backward(12, HANDLE), *on(HANDLE, *(launch(300 + n, 80 + n) for n in range(6)))], 0),
-        ([*backward(12, HANDLE), *on(HANDLE, launch(110, 80, 20))], 0),  # from one op into the next
-        ([*backward(12, HANDLE), *backward(13, HANDLE + 1, 111)], 10),  # both at once, not quite in step
-        ([*backward(12, HANDLE), *on(HANDLE + 1, launch(104, 90, 1), launch(124, 91, 1))], 5),  # a watchdog
-    ],
-)
+@pytest.mark.parametrize(("events", "moved"), [
+    (backward(12, HANDLE), 5),
+    ([*backward(12, HANDLE), named(HANDLE, "thread -9 (pt_nccl_watchdg)")], 0),  # it has a name
+    ([*backward(12, HANDLE), named(HANDLE, "thread -2002909504")], 5),  # the number keeps its sign
+    ([*backward(12, HANDLE), *on(HANDLE, cpu("its own op", 0, 5))], 0),
+    ([*backward(12, HANDLE), *on(12, launch(105, 78))], 0),  # CUPTI knows that thread
+    ([event | {"pid": 8} if event["tid"] == HANDLE else event for event in backward(12, HANDLE)], 0),
+    ([*backward(12, HANDLE), *on(HANDLE, *(launch(300 + n, 80 + n) for n in range(4)))], 5),
+    ([*backward(12, HANDLE), *on(HANDLE, *(launch(300 + n, 80 + n) for n in range(6)))], 0),
+    ([*backward(12, HANDLE), *on(HANDLE, launch(110, 80, 20))], 0),  # from one op into the next
+    ([*backward(12, HANDLE), *backward(13, HANDLE + 1, 111)], 10),  # both at once, not quite in step
+    ([*backward(12, HANDLE), *on(HANDLE + 1, launch(104, 90, 1), launch(124, 91, 1))], 5),  # a watchdog
+])  # fmt: skip
 def test_which_calls_change_their_lane(tmp_path, events, moved):
     trace = trace_of(tmp_path, cpu("forward", 0, 10), *events)
     threads = {int(trace.lane[i]) for i in range(len(trace)) if trace.kind[i] == Kind.CPU_OP}
@@ -213,12 +210,9 @@ def test_an_op_that_contains_its_launch_is_the_one_that_the_id_names(tmp_path):
 
 def test_the_id_of_an_annotation_stays(tmp_path):
     trace = trace_of(
-        tmp_path,
-        op("aten::mm", 0, 100, 1),
-        op("note", 10, 50, 2) | {"cat": "user_annotation"},
-        call(20, 5, 2),
-        work(200, 5, 2),
-    )
+        tmp_path, op("aten::mm", 0, 100, 1), op("note", 10, 50, 2) | {"cat": "user_annotation"},
+        call(20, 5, 2), work(200, 5, 2)
+    )  # fmt: skip
     rows = {row.name: row for row in averages(trace).rows()}
     assert rows["note"].self_device == 3000
     assert rows["aten::mm"].self_device == 0
@@ -229,24 +223,21 @@ def copied(way: Any, source: Any, target: Any) -> dict[str, Any]:
     return {"copy kind": way, "src kind": source, "dst kind": target}
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "full"),
-    [
-        ("Memcpy", copied("HtoD", "pinned", "device"), "HtoD (Pinned -> Device)"),
-        ("Memcpy", copied("DtoH", "device", "pageable"), "DtoH (Device -> Pageable)"),
-        ("Memcpy", copied(8, 3, "5"), "DtoD (Device -> Managed)"),
-        ("Memcpy", copied("PtoP", "device_static", 3), "PtoP (Device Static -> Device)"),
-        ("Memcpy", {"copy kind": "HtoD", "src kind": "pinned"}, ""),
-        ("Memcpy", copied(99, 1, 1), ""),
-        ("Memcpy", copied("\x1b[31m", "pinned", "device"), ""),
-        ("Memcpy", copied(["HtoD"], "pinned", "device"), ""),
-        ("Memcpy", [], ""),
-        ("Memset", {"memory kind": 3}, "(Device)"),
-        ("Memset", {"memory kind": "0"}, "(Unknown)"),
-        ("Memset", {"memory kind": -1}, ""),
-        ("Memset", {}, ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "args", "full"), [
+    ("Memcpy", copied("HtoD", "pinned", "device"), "HtoD (Pinned -> Device)"),
+    ("Memcpy", copied("DtoH", "device", "pageable"), "DtoH (Device -> Pageable)"),
+    ("Memcpy", copied(8, 3, "5"), "DtoD (Device -> Managed)"),
+    ("Memcpy", copied("PtoP", "device_static", 3), "PtoP (Device Static -> Device)"),
+    ("Memcpy", {"copy kind": "HtoD", "src kind": "pinned"}, ""),
+    ("Memcpy", copied(99, 1, 1), ""),
+    ("Memcpy", copied("\x1b[31m", "pinned", "device"), ""),
+    ("Memcpy", copied(["HtoD"], "pinned", "device"), ""),
+    ("Memcpy", [], ""),
+    ("Memset", {"memory kind": 3}, "(Device)"),
+    ("Memset", {"memory kind": "0"}, "(Unknown)"),
+    ("Memset", {"memory kind": -1}, ""),
+    ("Memset", {}, ""),
+])  # fmt: skip
 def test_the_names_of_copies_and_memsets(tmp_path, name, args, full):
     expected = f"{name} {full}".strip()
     assert full_name(name, args) == expected

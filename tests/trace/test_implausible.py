@@ -163,31 +163,28 @@ Load = Callable[..., Trace]
 MS, SECOND = 1000.0, 1_000_000.0
 
 
-@pytest.mark.parametrize(
-    ("events", "odd"),
-    [
-        # The other slices span 10 ms at least: 100,000 times that is 1,000 s.
-        ([("far", 999 * SECOND, 1, 1)], set()),
-        ([("far", 1001.1 * SECOND, 1, 1)], {"far"}),
-        ([("far", -999 * SECOND, 1, 1)], set()),
-        ([("far", -1001.1 * SECOND, 1, 1)], {"far"}),
-        # A host slice that outlasts the rest (a second at least) a thousandfold, alone.
-        ([("long", 5, 999 * SECOND, 1)], set()),
-        ([("long", 5, 1001 * SECOND, 1)], {"long"}),
-        ([("long", 5, 1001 * SECOND, 1), ("as long", 6, 1100 * SECOND, 2)], set()),
-        ([("long", 5, 1001 * SECOND, 1), ("longer", 6, 1300 * SECOND, 2)], {"long", "longer"}),
-        # A kernel a hundred times as long as all that the host recorded (a millisecond at least).
-        ([("k", 5, 99 * MS, 0)], set()),
-        ([("k", 5, 101 * MS, 0)], {"k"}),
-        ([("wait", 5, 10 * MS, 1), ("k", 5, 999 * MS, 0)], set()),
-        ([("wait", 0, 10 * MS, 1), ("k", 5, 1001 * MS, 0)], {"k"}),
-        ([("wait", 0, 7 * SECOND, 1), ("k", 5, 69 * SECOND, 0)], set()),
-        ([("wait", 0, 7 * SECOND, 1), ("k", 5, 71 * SECOND, 0)], {"k"}),
-        ([("wait", 0, 5 * SECOND, 1), ("k", 5, 59 * SECOND, 0)], set()),
-        ([("wait", 0, 5 * SECOND, 1), ("k", 5, 61 * SECOND, 0)], {"k"}),
-        ([("minus", 5, -1, 1)], {"minus"}),
-    ],
-)
+@pytest.mark.parametrize(("events", "odd"), [
+    # The other slices span 10 ms at least: 100,000 times that is 1,000 s.
+    ([("far", 999 * SECOND, 1, 1)], set()),
+    ([("far", 1001.1 * SECOND, 1, 1)], {"far"}),
+    ([("far", -999 * SECOND, 1, 1)], set()),
+    ([("far", -1001.1 * SECOND, 1, 1)], {"far"}),
+    # A host slice that outlasts the rest (a second at least) a thousandfold, alone.
+    ([("long", 5, 999 * SECOND, 1)], set()),
+    ([("long", 5, 1001 * SECOND, 1)], {"long"}),
+    ([("long", 5, 1001 * SECOND, 1), ("as long", 6, 1100 * SECOND, 2)], set()),
+    ([("long", 5, 1001 * SECOND, 1), ("longer", 6, 1300 * SECOND, 2)], {"long", "longer"}),
+    # A kernel a hundred times as long as all that the host recorded (a millisecond at least).
+    ([("k", 5, 99 * MS, 0)], set()),
+    ([("k", 5, 101 * MS, 0)], {"k"}),
+    ([("wait", 5, 10 * MS, 1), ("k", 5, 999 * MS, 0)], set()),
+    ([("wait", 0, 10 * MS, 1), ("k", 5, 1001 * MS, 0)], {"k"}),
+    ([("wait", 0, 7 * SECOND, 1), ("k", 5, 69 * SECOND, 0)], set()),
+    ([("wait", 0, 7 * SECOND, 1), ("k", 5, 71 * SECOND, 0)], {"k"}),
+    ([("wait", 0, 5 * SECOND, 1), ("k", 5, 59 * SECOND, 0)], set()),
+    ([("wait", 0, 5 * SECOND, 1), ("k", 5, 61 * SECOND, 0)], {"k"}),
+    ([("minus", 5, -1, 1)], {"minus"}),
+])  # fmt: skip
 def test_what_cannot_be(trace_of, event, events, odd):
     some = [event(name=f"op{i}", ts=i, dur=0.5) for i in range(60)]
     for name, ts, dur, tid in events:

@@ -53,10 +53,8 @@ def test_of_several_lanes_one_after_the_other(runs):
         end = start + random.integers(0, 9, len(start))
         one, other = intervals.union(start, end), intervals._by_numpy(start, end)
         assert [one.start.tolist(), one.end.tolist(), one.before.tolist()] == [
-            other.start.tolist(),
-            other.end.tolist(),
-            other.before.tolist(),
-        ]
+            other.start.tolist(), other.end.tolist(), other.before.tolist()
+        ]  # fmt: skip
 
 
 @given(

@@ -21,45 +21,28 @@ def shown(trace: Trace) -> list[tuple[str, str, int]]:
 
 
 def test_kineto(trace_of, event):
-    trace = trace_of(
-        [
-            meta("process_name", 400, "python3"),
-            meta("process_labels", 400, "CPU"),
-            meta("thread_name", 400, "thread 400 (python3)", 400),
-            meta("process_labels", 0, "GPU 0"),
-            meta("process_labels", 1, "GPU 1"),
-            meta("thread_name", 0, "stream 7 ", 7),
-            meta("process_name", 3, "python3"),
-            event(pid="Spans", tid="PyTorch Profiler", cat="Trace", name="PyTorch Profiler (0)"),
-            event(pid=1, tid=20, cat="kernel"),
-            event(pid=0, tid=7, cat="kernel"),
-            event(pid=0, tid=7, cat="gpu_user_annotation"),
-            event(pid=0, tid=7, cat="cuda_sync"),
-            event(pid=0, tid=21, cat="gpu_memcpy"),
-            event(pid=400, tid=512, cat="cpu_op"),
-            event(pid=400, tid=400, cat="user_annotation"),
-            event(pid=-1, tid=0, cat="overhead", name="Activity Buffer Request"),
-        ]
-    )
+    trace = trace_of([
+        meta("process_name", 400, "python3"), meta("process_labels", 400, "CPU"),
+        meta("thread_name", 400, "thread 400 (python3)", 400), meta("process_labels", 0, "GPU 0"),
+        meta("process_labels", 1, "GPU 1"), meta("thread_name", 0, "stream 7 ", 7),
+        meta("process_name", 3, "python3"),
+        event(pid="Spans", tid="PyTorch Profiler", cat="Trace", name="PyTorch Profiler (0)"),
+        event(pid=1, tid=20, cat="kernel"), event(pid=0, tid=7, cat="kernel"),
+        event(pid=0, tid=7, cat="gpu_user_annotation"), event(pid=0, tid=7, cat="cuda_sync"),
+        event(pid=0, tid=21, cat="gpu_memcpy"), event(pid=400, tid=512, cat="cpu_op"),
+        event(pid=400, tid=400, cat="user_annotation"),
+        event(pid=-1, tid=0, cat="overhead", name="Activity Buffer Request")
+    ])  # fmt: skip
     assert shown(trace) == [
-        ("thread 400 (python3)", "thread", -1),
-        ("thread 512", "thread", -1),
-        ("profiler overhead", "overhead", -1),
-        ("spans", "span", -1),
-        ("stream 7 annotations", "gpu_annotation", 0),
-        ("stream 7", "stream", 0),
-        ("stream 7 sync", "sync", 0),
-        ("stream 21", "stream", 0),
-        ("stream 20", "stream", 1),
-    ]
+        ("thread 400 (python3)", "thread", -1), ("thread 512", "thread", -1),
+        ("profiler overhead", "overhead", -1), ("spans", "span", -1),
+        ("stream 7 annotations", "gpu_annotation", 0), ("stream 7", "stream", 0),
+        ("stream 7 sync", "sync", 0), ("stream 21", "stream", 0), ("stream 20", "stream", 1)
+    ]  # fmt: skip
     # GPU 3 was never used: it has no lane and no process.
     assert [(p.pid, p.labels, p.device) for p in trace.processes] == [
-        ("400", "CPU", -1),
-        ("-1", "", -1),
-        ("Spans", "", -1),
-        ("0", "GPU 0", 0),
-        ("1", "GPU 1", 1),
-    ]
+        ("400", "CPU", -1), ("-1", "", -1), ("Spans", "", -1), ("0", "GPU 0", 0), ("1", "GPU 1", 1)
+    ]  # fmt: skip
 
 
 def test_a_process_may_have_the_number_of_a_device(trace_of, event):
@@ -73,14 +56,10 @@ def test_a_process_may_have_the_number_of_a_device(trace_of, event):
 
 
 def test_unknown_categories_on_a_labeled_device(trace_of, event):
-    trace = trace_of(
-        [
-            meta("process_labels", 17, "MTIA 17"),
-            meta("thread_name", 17, "Stream 101", 3536),
-            event(pid=17, tid=3536, cat="mtia_ccp_events"),
-            event(pid=17, tid=3534, cat="mtia_runtime"),
-        ]
-    )
+    trace = trace_of([
+        meta("process_labels", 17, "MTIA 17"), meta("thread_name", 17, "Stream 101", 3536),
+        event(pid=17, tid=3536, cat="mtia_ccp_events"), event(pid=17, tid=3534, cat="mtia_runtime")
+    ])  # fmt: skip
     assert shown(trace) == [("thread 3534", "thread", -1), ("stream 3536 (Stream 101)", "stream", 17)]
 
 
@@ -95,12 +74,8 @@ def test_threads_in_order(trace_of, event):
     events = [event(pid=10, tid=tid) for tid in (100, 9, 10, "worker", 11)]
     trace = trace_of([*events, meta("thread_sort_index", 10, -5, 100), meta("thread_name", 10, "loader", 9)])
     assert [lane.name for lane in trace.lanes] == [
-        "thread 10",
-        "thread 100",
-        "thread 9 (loader)",
-        "thread 11",
-        "worker",
-    ]
+        "thread 10", "thread 100", "thread 9 (loader)", "thread 11", "worker"
+    ]  # fmt: skip
 
 
 def test_a_thread_without_a_number(trace_of, event):
@@ -116,23 +91,14 @@ def test_an_order_may_be_any_number(trace_of, event):
 
 
 def test_instants_find_their_lane(trace_of, event):
-    trace = trace_of(
-        [
-            event(pid=1, tid=2, ts=10),
-            event(pid=0, tid=7, ts=20, cat="kernel"),
-            {
-                "ph": "i",
-                "name": "[memory]",
-                "cat": "cpu_instant_event",
-                "pid": 1,
-                "tid": 2,
-                "ts": 30,
-                "args": {"Bytes": 4},
-            },
-            {"ph": "I", "name": "on device", "pid": 0, "tid": 7, "ts": 5},
-            {"ph": "i", "name": "Record Window End", "pid": "", "tid": "", "ts": 40},
-        ]
-    )
+    trace = trace_of([
+        event(pid=1, tid=2, ts=10), event(pid=0, tid=7, ts=20, cat="kernel"),
+        {"ph": "i", "name": "[memory]", "cat": "cpu_instant_event", "pid": 1, "tid": 2, "ts": 30, "args": {
+            "Bytes": 4
+        }},
+        {"ph": "I", "name": "on device", "pid": 0, "tid": 7, "ts": 5},
+        {"ph": "i", "name": "Record Window End", "pid": "", "tid": "", "ts": 40}
+    ])  # fmt: skip
     instants = trace.instants
     assert [trace.names[n] for n in instants.name] == ["on device", "[memory]", "Record Window End"]
     assert instants.start.tolist() == [-5000, 20_000, 30_000]
@@ -142,25 +108,19 @@ def test_instants_find_their_lane(trace_of, event):
 
 
 def test_counters_are_series(trace_of, event):
-    trace = trace_of(
-        [
-            event(pid=1, ts=1),
-            {"ph": "C", "name": "mem", "pid": 1, "ts": 7, "args": {"used": 2, "free": 1.5}},
-            {"ph": "C", "name": "mem", "pid": 1, "ts": 3, "args": {"used": 1, "note": "text", "flag": True}},
-            {"ph": "C", "name": "load", "pid": 99, "ts": 5, "args": {"value": 0.25}},
-        ]
-    )
+    trace = trace_of([
+        event(pid=1, ts=1), {"ph": "C", "name": "mem", "pid": 1, "ts": 7, "args": {"used": 2, "free": 1.5}},
+        {"ph": "C", "name": "mem", "pid": 1, "ts": 3, "args": {"used": 1, "note": "text", "flag": True}},
+        {"ph": "C", "name": "load", "pid": 99, "ts": 5, "args": {"value": 0.25}}
+    ])  # fmt: skip
     counters = trace.counters
     rows = [
         (counters.series_names[s], int(t), float(v))
         for s, t, v in zip(counters.series, counters.start, counters.value, strict=True)
     ]
     assert rows == [
-        ("mem free", 6000, 1.5),
-        ("mem used", 2000, 1.0),
-        ("mem used", 6000, 2.0),
-        ("load", 4000, 0.25),
-    ]
+        ("mem free", 6000, 1.5), ("mem used", 2000, 1.0), ("mem used", 6000, 2.0), ("load", 4000, 0.25)
+    ]  # fmt: skip
     assert counters.series_process == (0, 0, -1)
 
 
@@ -183,11 +143,9 @@ def test_pairs(trace_of, event):
         (trace.name_of(i), int(trace.start[i]), int(trace.duration[i]), int(trace.depth[i])) for i in range(4)
     ]
     assert rows == [
-        ("outer", 0, 30_000, 0),
-        ("inner", 10_000, 10_000, 1),
-        ("open", 40_000, 50_000, 0),
-        ("op", 50_000, 40_000, 0),
-    ]
+        ("outer", 0, 30_000, 0), ("inner", 10_000, 10_000, 1), ("open", 40_000, 50_000, 0),
+        ("op", 50_000, 40_000, 0)
+    ]  # fmt: skip
     assert {n.kind: n.count for n in trace.notices} == {"unclosed": 1, "unopened": 1}
     assert trace.phases == {"E": 3, "B": 3, "X": 1}
 
@@ -200,34 +158,17 @@ def test_a_lane_that_says_that_it_waits_is_not_told_twice(trace_of, event):
 def test_async_pairs(trace_of, event):
     def phase(ph: str, ts: float, identity: Any, **more: Any) -> Event:
         return {
-            "ph": ph,
-            "name": "request",
-            "cat": "net",
-            "pid": 1,
-            "tid": 5,
-            "ts": ts,
-            "id": identity,
-        } | more
+            "ph": ph, "name": "request", "cat": "net", "pid": 1, "tid": 5, "ts": ts, "id": identity
+        } | more  # fmt: skip
 
-    trace = trace_of(
-        [
-            event(ts=0, dur=100),
-            phase("b", 10, "0x1"),
-            phase("b", 15, "0x2"),
-            phase("n", 17, "0x1"),
-            phase("e", 20, "0x1", tid=6),
-            phase("e", 35, "0x2"),
-            phase("S", 50, 7, cat="old"),
-            phase("F", 60, 7, cat="old"),
-            phase("b", 70, "0x3"),
-            phase("e", 1, "0x4"),
-        ]
-    )
+    trace = trace_of([
+        event(ts=0, dur=100), phase("b", 10, "0x1"), phase("b", 15, "0x2"), phase("n", 17, "0x1"),
+        phase("e", 20, "0x1", tid=6), phase("e", 35, "0x2"), phase("S", 50, 7, cat="old"),
+        phase("F", 60, 7, cat="old"), phase("b", 70, "0x3"), phase("e", 1, "0x4")
+    ])  # fmt: skip
     assert [(lane.name, lane.kind, lane.rows) for lane in trace.lanes] == [
-        ("async net", "async", 2),
-        ("async old", "async", 1),
-        ("thread 1", "thread", 1),
-    ]
+        ("async net", "async", 2), ("async old", "async", 1), ("thread 1", "thread", 1)
+    ]  # fmt: skip
     rows = [(int(trace.start[i]), int(trace.duration[i])) for i in range(4)]
     assert rows == [(10_000, 10_000), (15_000, 20_000), (70_000, 30_000), (50_000, 10_000)]
     assert trace.instants.start.tolist() == [17_000]
@@ -238,18 +179,12 @@ def test_async_pairs(trace_of, event):
 def test_devices_that_only_their_names_tell(trace_of, event):
     """As JAX, TensorFlow, rocprof and torch_npu write them: no categories, and pids of their own."""
     names = {
-        1: ("/device:TPU:0", "", 0),
-        2: ("/job:localhost/replica:0/task:0/device:GPU:3 Compute", "", 3),
-        6: ("2 GPU4", "", 4),
-        449: ("Ascend Hardware", "NPU", 2),
-        450: ("Communication", "NPU", 2),
-        460: ("NPU", "Ascend NPU", 1),
-        701: ("/host:CPU", "", -1),
-        702: ("/job:localhost/replica:0/task:0/device:CPU:0 Compute", "", -1),
-        703: ("GPU Process", "", -1),
-        704: ("Renderer", "GPU documents - a page", -1),
-        705: ("python", "CPU", -1),
-    }
+        1: ("/device:TPU:0", "", 0), 2: ("/job:localhost/replica:0/task:0/device:GPU:3 Compute", "", 3),
+        6: ("2 GPU4", "", 4), 449: ("Ascend Hardware", "NPU", 2), 450: ("Communication", "NPU", 2),
+        460: ("NPU", "Ascend NPU", 1), 701: ("/host:CPU", "", -1),
+        702: ("/job:localhost/replica:0/task:0/device:CPU:0 Compute", "", -1), 703: ("GPU Process", "", -1),
+        704: ("Renderer", "GPU documents - a page", -1), 705: ("python", "CPU", -1)
+    }  # fmt: skip
     said = [meta(*one) for pid, (name, label, _) in names.items() for one in _called(pid, name, label)]
     trace = trace_of([*said, *(event(pid=pid, tid=1, cat="") for pid in names)])
     assert {int(p.pid): p.device for p in trace.processes} == {pid: of[2] for pid, of in names.items()}
@@ -278,13 +213,11 @@ def test_pytorch_without_kineto_writes_no_categories(trace_of, event):
 
 def test_what_a_device_is_called(trace_of, event):
     labels = {0: "GPU 0", 1: "Ascend NPU", 2: "HPU 2", 3: ""}
-    trace = trace_of(
-        [
-            *(meta("process_labels", pid, label) for pid, label in labels.items() if label),
-            meta("process_name", 5, "/device:TPU:5"),
-            *(event(pid=pid, tid=7, cat="kernel") for pid in (*labels, 5)),
-        ]
-    )
+    trace = trace_of([
+        *(meta("process_labels", pid, label) for pid, label in labels.items() if label),
+        meta("process_name", 5, "/device:TPU:5"),
+        *(event(pid=pid, tid=7, cat="kernel") for pid in (*labels, 5))
+    ])  # fmt: skip
     assert [trace.device_called(n) for n in (0, 1, 2, 3, 5)] == ["GPU 0", "NPU 1", "HPU 2", "GPU 3", "TPU 5"]
 
 
@@ -349,39 +282,20 @@ def test_asynchronous_pairs_of_several_kinds(trace_of):
     def mark(ph: str, ts: float, name: str, of: object, pid: int = 1, **more: Any) -> Event:
         return {"ph": ph, "ts": ts, "name": name, "cat": "net", "pid": pid, "tid": 1, "id": of, **more}
 
-    trace = trace_of(
-        [
-            mark("b", 0, "get", 1),
-            mark("b", 2, "inner", 1),
-            mark("n", 3, "half way", 1),
-            mark("e", 4, "inner", 1),
-            mark("e", 9, "get", 1),
-            mark("b", 5, "another id", 2),
-            mark("e", 6, "another id", 2),
-            mark("b", 5, "other process", 1, 2),
-            mark("e", 8, "other process", 1, 2),
-            mark("b", 1, "scoped", 1, scope="s"),
-            mark("e", 2, "scoped", 1, scope="s"),
-            mark("e", 3, "never begun", 77),
-            mark("b", 7, "never ended", 78),
-            mark("S", 1, "old", 5),
-            mark("S", 2, "old, too", 5),
-            mark("T", 2.5, "step", 5),
-            mark("F", 3, "old", 5),
-            mark("F", 5, "old, too", 5),
-        ]
-    )
+    trace = trace_of([
+        mark("b", 0, "get", 1), mark("b", 2, "inner", 1), mark("n", 3, "half way", 1),
+        mark("e", 4, "inner", 1), mark("e", 9, "get", 1), mark("b", 5, "another id", 2),
+        mark("e", 6, "another id", 2), mark("b", 5, "other process", 1, 2),
+        mark("e", 8, "other process", 1, 2), mark("b", 1, "scoped", 1, scope="s"),
+        mark("e", 2, "scoped", 1, scope="s"), mark("e", 3, "never begun", 77),
+        mark("b", 7, "never ended", 78), mark("S", 1, "old", 5), mark("S", 2, "old, too", 5),
+        mark("T", 2.5, "step", 5), mark("F", 3, "old", 5), mark("F", 5, "old, too", 5)
+    ])  # fmt: skip
     at = named(trace)
     assert {name: (int(trace.start[i]), int(trace.duration[i])) for name, i in at.items()} == {
-        "get": (0, 9000),
-        "inner": (2000, 2000),
-        "another id": (5000, 1000),
-        "other process": (5000, 3000),
-        "scoped": (1000, 1000),
-        "never ended": (7000, 2000),
-        "old": (1000, 2000),
-        "old, too": (2000, 3000),
-    }
+        "get": (0, 9000), "inner": (2000, 2000), "another id": (5000, 1000), "other process": (5000, 3000),
+        "scoped": (1000, 1000), "never ended": (7000, 2000), "old": (1000, 2000), "old, too": (2000, 3000)
+    }  # fmt: skip
     assert notices(trace) == {"async_unclosed": 1, "async_unopened": 1}
     assert [trace.names[i] for i in trace.instants.name] == ["step", "half way"]
     assert trace.instants.start.tolist() == [2500, 3000]
@@ -389,17 +303,14 @@ def test_asynchronous_pairs_of_several_kinds(trace_of):
 
 
 def test_instants_and_counters(trace_of, event):
-    trace = trace_of(
-        [
-            event(name="op", ts=5, dur=1),
-            {"ph": "i", "name": "late", "pid": 1, "tid": 1, "ts": 30, "s": "t"},
-            {"ph": "I", "name": "early", "pid": 1, "tid": 7, "ts": 3},
-            {"ph": "C", "name": "m", "pid": 1, "ts": 9, "args": {"b": 2, "a": 1.5, "no": "x", "nor": True}},
-            {"ph": "C", "name": "m", "pid": 1, "ts": 6, "args": {"b": -3, "far": 1e301, "near": 9e299}},
-            {"ph": "C", "name": "m", "pid": 1, "id": 4, "ts": 7, "args": {"value": 8}},
-            {"ph": "C", "name": "m", "pid": 1, "ts": None, "args": {"b": 2}},
-        ]
-    )
+    trace = trace_of([
+        event(name="op", ts=5, dur=1), {"ph": "i", "name": "late", "pid": 1, "tid": 1, "ts": 30, "s": "t"},
+        {"ph": "I", "name": "early", "pid": 1, "tid": 7, "ts": 3},
+        {"ph": "C", "name": "m", "pid": 1, "ts": 9, "args": {"b": 2, "a": 1.5, "no": "x", "nor": True}},
+        {"ph": "C", "name": "m", "pid": 1, "ts": 6, "args": {"b": -3, "far": 1e301, "near": 9e299}},
+        {"ph": "C", "name": "m", "pid": 1, "id": 4, "ts": 7, "args": {"value": 8}},
+        {"ph": "C", "name": "m", "pid": 1, "ts": None, "args": {"b": 2}}
+    ])  # fmt: skip
     assert trace.info.zero_ns == 5_000  # that of the slices: what comes before them lies before zero
     assert [
         (trace.names[n], int(t)) for n, t in zip(trace.instants.name, trace.instants.start, strict=True)
@@ -428,31 +339,22 @@ def test_lanes_in_order(trace_of, event):
     def meta(name: str, pid: int, tid: int, key: str, value: object) -> Event:
         return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": {key: value}}
 
-    trace = trace_of(
-        [
-            meta("process_name", 10, 0, "name", "python"),
-            meta("process_name", 10, 0, "name", "python3"),
-            meta("process_labels", 10, 0, "labels", "CPU"),
-            meta("process_labels", 0, 0, "labels", "GPU 0"),
-            meta("thread_name", 10, 11, "name", "loader"),
-            meta("thread_name", 10, 12, "name", "thread 12 (python)"),
-            meta("thread_sort_index", 10, 12, "sort_index", -5),
-            meta("process_sort_index", 8, 0, "sort_index", -1),
-            event(name="main", pid=10, tid=10),
-            event(name="loader", pid=10, tid=11),
-            event(name="twelve", pid=10, tid=12),
-            event(name="other process", pid=8, tid=9),
-            event(name="unknown here", cat="", pid=10, tid=10, ts=50),
-            event(name="unknown there", cat="", pid=0, tid=20, ts=50),
-            event(name="k", cat="kernel", pid=0, tid=20),
-            event(name="k7", cat="kernel", pid=0, tid=7),
-            event(name="k1", cat="kernel", pid=1, tid=7),
-            event(name="wait", cat="cuda_sync", pid=0, tid=7),
-            event(name="shadow", cat="gpu_user_annotation", pid=0, tid=7),
-            event(name="buffer", cat="overhead", pid=-1, tid=0),
-            event(name="span", cat="Trace", pid="Spans", tid="PyTorch Profiler"),
-        ]
-    )
+    trace = trace_of([
+        meta("process_name", 10, 0, "name", "python"), meta("process_name", 10, 0, "name", "python3"),
+        meta("process_labels", 10, 0, "labels", "CPU"), meta("process_labels", 0, 0, "labels", "GPU 0"),
+        meta("thread_name", 10, 11, "name", "loader"),
+        meta("thread_name", 10, 12, "name", "thread 12 (python)"),
+        meta("thread_sort_index", 10, 12, "sort_index", -5),
+        meta("process_sort_index", 8, 0, "sort_index", -1), event(name="main", pid=10, tid=10),
+        event(name="loader", pid=10, tid=11), event(name="twelve", pid=10, tid=12),
+        event(name="other process", pid=8, tid=9), event(name="unknown here", cat="", pid=10, tid=10, ts=50),
+        event(name="unknown there", cat="", pid=0, tid=20, ts=50),
+        event(name="k", cat="kernel", pid=0, tid=20), event(name="k7", cat="kernel", pid=0, tid=7),
+        event(name="k1", cat="kernel", pid=1, tid=7), event(name="wait", cat="cuda_sync", pid=0, tid=7),
+        event(name="shadow", cat="gpu_user_annotation", pid=0, tid=7),
+        event(name="buffer", cat="overhead", pid=-1, tid=0),
+        event(name="span", cat="Trace", pid="Spans", tid="PyTorch Profiler")
+    ])  # fmt: skip
     assert [
         (lane.name, lane.kind, lane.device, trace.processes[lane.process].pid) for lane in trace.lanes
     ] == [

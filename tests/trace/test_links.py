@@ -39,16 +39,13 @@ def start_of(trace: Trace, i: int) -> int | None:
     return None if i < 0 else int(trace.start[i] + trace.info.zero_ns) // 1000
 
 
-@pytest.mark.parametrize(
-    ("correlation", "external", "borrowed"),
-    [
-        ([NO_ID, NO_ID, NO_ID], [4, 5, 4], True),
-        ([NO_ID, NO_ID, 4], [4, 5, 4], False),  # the file has its own
-        ([NO_ID, NO_ID, NO_ID], [4, 4, 4], False),  # two launches with one id
-        ([NO_ID, NO_ID, NO_ID], [4, 5, 6], False),  # nothing in common
-        ([NO_ID, NO_ID, NO_ID], [NO_ID, NO_ID, NO_ID], False),
-    ],
-)
+@pytest.mark.parametrize(("correlation", "external", "borrowed"), [
+    ([NO_ID, NO_ID, NO_ID], [4, 5, 4], True),
+    ([NO_ID, NO_ID, 4], [4, 5, 4], False),  # the file has its own
+    ([NO_ID, NO_ID, NO_ID], [4, 4, 4], False),  # two launches with one id
+    ([NO_ID, NO_ID, NO_ID], [4, 5, 6], False),  # nothing in common
+    ([NO_ID, NO_ID, NO_ID], [NO_ID, NO_ID, NO_ID], False),
+])  # fmt: skip
 def test_ids_are_borrowed_where_there_are_none(correlation, external, borrowed):
     kind = np.array([Kind.RUNTIME, Kind.RUNTIME, Kind.KERNEL], np.int8)
     own, other = np.array(correlation, np.int64), np.array(external, np.int64)
@@ -59,17 +56,10 @@ def test_ids_are_borrowed_where_there_are_none(correlation, external, borrowed):
 
 def test_ids_that_are_used_again(trace_of, launch, kernel):
     """Two profiles in one file: the last launch before the kernel is its own."""
-    trace = trace_of(
-        [
-            launch(1, 5),
-            kernel(10, 5),
-            launch(100, 5),
-            kernel(110, 5),
-            launch(200, 6),
-            kernel(205, 9),
-            kernel(207, 6),
-        ]
-    )
+    trace = trace_of([
+        launch(1, 5), kernel(10, 5), launch(100, 5), kernel(110, 5), launch(200, 6), kernel(205, 9),
+        kernel(207, 6)
+    ])  # fmt: skip
     kernels = [i for i in range(len(trace)) if trace.name_of(i) == "k"]
     assert [start_of(trace, int(trace.launch[i])) for i in kernels] == [1, 100, None, 200]
 
@@ -84,18 +74,14 @@ def test_a_kernel_before_its_launch_is_said(trace_of, launch, kernel):
 
 
 def test_ops(trace_of, event, launch, kernel):
-    trace = trace_of(
-        [
-            event(name="aten::mm", ts=1, dur=9, args={"External id": 12}),
-            launch(2, 1, **{"External id": 12}),
-            kernel(20, 1, args={"External id": 12}),
-            kernel(30, 2, args={"external id": 12}),
-            kernel(40, 3, args={"External id": 99}),
-            event(cat="cuda_sync", pid=0, tid=7, ts=50, args={"External id": 12, "correlation": 12}),
-            event(cat="user_annotation", name="step", ts=0, dur=100, args={"External id": 99}),
-            event(cat="gpu_user_annotation", pid=0, tid=7, ts=20, dur=30, args={"External id": 12}),
-        ]
-    )
+    trace = trace_of([
+        event(name="aten::mm", ts=1, dur=9, args={"External id": 12}), launch(2, 1, **{"External id": 12}),
+        kernel(20, 1, args={"External id": 12}), kernel(30, 2, args={"external id": 12}),
+        kernel(40, 3, args={"External id": 99}),
+        event(cat="cuda_sync", pid=0, tid=7, ts=50, args={"External id": 12, "correlation": 12}),
+        event(cat="user_annotation", name="step", ts=0, dur=100, args={"External id": 99}),
+        event(cat="gpu_user_annotation", pid=0, tid=7, ts=20, dur=30, args={"External id": 12})
+    ])  # fmt: skip
     linked = {
         start_of(trace, i): trace.name_of(int(trace.op[i])) for i in range(len(trace)) if trace.op[i] >= 0
     }
@@ -137,11 +123,9 @@ def test_flows(trace_of, event):
         ]
     )
     assert joined(trace) == {
-        ("forward", "backward", "fwdbwd"),
-        ("inner", "backward", "fwdbwd"),
-        ("forward", "later", "other"),
-        ("forward", "later", "fwdbwd"),
-    }
+        ("forward", "backward", "fwdbwd"), ("inner", "backward", "fwdbwd"), ("forward", "later", "other"),
+        ("forward", "later", "fwdbwd")
+    }  # fmt: skip
     assert trace.notices == ()
 
 
@@ -157,14 +141,10 @@ def test_flow_ids_that_are_used_again(trace_of, event):
 
 
 def test_a_pair_whose_clocks_disagree(trace_of, event):
-    trace = trace_of(
-        [
-            event(name="a", ts=10, dur=5),
-            event(name="b", ts=5, dur=2, tid=2),
-            flow("s", 10, 1),
-            flow("f", 5, 1, 2, bp="e"),
-        ]
-    )
+    trace = trace_of([
+        event(name="a", ts=10, dur=5), event(name="b", ts=5, dur=2, tid=2), flow("s", 10, 1),
+        flow("f", 5, 1, 2, bp="e")
+    ])  # fmt: skip
     assert joined(trace) == {("a", "b", "fwdbwd")}
 
 
@@ -195,14 +175,12 @@ Load = Callable[..., Trace]
 
 
 def test_a_correlation_in_old_spelling(trace_of, event):
-    trace = trace_of(
-        [
-            event(name="op", ts=0, dur=9, args={"External id": 3}),
-            event(name="call", cat="Runtime", ts=1, args={"correlation": 7, "external id": 3}),
-            event(name="other", cat="Runtime", ts=2, args={"correlation": 8}),
-            event(name="k", cat="Kernel", pid=0, tid=7, ts=20, args={"correlation": 7, "external id": 3}),
-        ]
-    )
+    trace = trace_of([
+        event(name="op", ts=0, dur=9, args={"External id": 3}),
+        event(name="call", cat="Runtime", ts=1, args={"correlation": 7, "external id": 3}),
+        event(name="other", cat="Runtime", ts=2, args={"correlation": 8}),
+        event(name="k", cat="Kernel", pid=0, tid=7, ts=20, args={"correlation": 7, "external id": 3})
+    ])  # fmt: skip
     at = named(trace)
     assert trace.external_id[at["call"]] == trace.external_id[at["k"]] == 3
     assert [int(trace.op[at[n]]) for n in ("call", "k", "other", "op")] == [*[at["op"]] * 3, -1]
@@ -213,23 +191,20 @@ def flow_end(ph: str, ts: float, number: int, tid: int = 1, **more: Any) -> Even
     return {"ph": ph, "id": number, "pid": 1, "tid": tid, "ts": ts, "cat": "x", "name": "x", **more}
 
 
-@pytest.mark.parametrize(
-    ("begin", "end", "more", "linked"),
-    [
-        (10, 100, {"bp": "e"}, ("a", "b")),
-        (20, 110, {"bp": "e"}, ("a", "b")),  # both ends belong to a slice
-        (20.001, 100, {"bp": "e"}, None),
-        (9.999, 100, {"bp": "e"}, None),
-        (10, 110.001, {"bp": "e"}, None),
-        (10, 100, {}, ("a", "b")),  # the next that starts, at once
-        (10, 100.001, {}, ("a", "c")),
-        (10, 200, {}, ("a", "c")),
-        (10, 200.001, {}, None),
-        (13, 100, {"bp": "e"}, ("in a", "b")),
-        (14, 100, {"bp": "e"}, ("in a", "b")),
-        (14.001, 100, {"bp": "e"}, ("a", "b")),
-    ],
-)
+@pytest.mark.parametrize(("begin", "end", "more", "linked"), [
+    (10, 100, {"bp": "e"}, ("a", "b")),
+    (20, 110, {"bp": "e"}, ("a", "b")),  # both ends belong to a slice
+    (20.001, 100, {"bp": "e"}, None),
+    (9.999, 100, {"bp": "e"}, None),
+    (10, 110.001, {"bp": "e"}, None),
+    (10, 100, {}, ("a", "b")),  # the next that starts, at once
+    (10, 100.001, {}, ("a", "c")),
+    (10, 200, {}, ("a", "c")),
+    (10, 200.001, {}, None),
+    (13, 100, {"bp": "e"}, ("in a", "b")),
+    (14, 100, {"bp": "e"}, ("in a", "b")),
+    (14.001, 100, {"bp": "e"}, ("a", "b")),
+])  # fmt: skip
 def test_what_a_flow_joins(trace_of, event, begin, end, more, linked):
     slices = [("a", 10, 10, 1), ("in a", 12, 2, 1), ("b", 100, 10, 2), ("c", 200, 10, 2)]
     events = [event(name=name, ts=ts, dur=dur, tid=tid) for name, ts, dur, tid in slices]

@@ -74,15 +74,10 @@ def test_flows_bind_to_slices(wide):
             phases = rng.choice(((0, 2), (0, 2), (0, 1, 2), (2, 0), (0,), (2,), (0, 2, 0, 2)))
             ends += [
                 (
-                    phase,
-                    rng.randrange(2),
-                    number,
-                    rng.choice((0, 1, -1, 1)),
-                    rng.randrange(45),
-                    rng.random() < 0.5,
-                )
-                for phase in phases
-            ]
+                    phase, rng.randrange(2), number, rng.choice((0, 1, -1, 1)), rng.randrange(45),
+                    rng.random() < 0.5
+                ) for phase in phases
+            ]  # fmt: skip
         columns = list(zip(*ends, strict=True))
         category = np.array([0 if wide else c for c in columns[1]], np.int32)
         made = FlowEnds(

@@ -7,14 +7,10 @@ from tracetui.analysis.calls.memory import change
 from tracetui.trace.memory import memory_records
 
 
-@pytest.mark.parametrize(
-    ("kind", "size", "where"),
-    [
-        *((kind, 512, -1) for kind in (0, 2, 5)),
-        *((kind, 512, 3) for kind in (1, 6, 12, 20)),
-        *((kind, 0, 3) for kind in (3, 4, 7, 11, 13, 19, 21, None, "CUDA")),
-    ],
-)
+@pytest.mark.parametrize(("kind", "size", "where"), [
+    *((kind, 512, -1) for kind in (0, 2, 5)), *((kind, 512, 3) for kind in (1, 6, 12, 20)),
+    *((kind, 0, 3) for kind in (3, 4, 7, 11, 13, 19, 21, None, "CUDA"))
+])  # fmt: skip
 def test_memory_is_the_hosts_or_the_devices_by_its_type(tmp_path, kind, size, where):
     """By c10::DeviceType; PyTorch's own table leaves other types out."""
     args = {"Bytes": 512, "Device Type": kind, "Device Id": 3}

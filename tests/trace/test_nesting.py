@@ -163,45 +163,27 @@ Load = Callable[..., Trace]
 
 
 def test_rows_and_parents(trace_of, event):
-    trace = trace_of(
-        [
-            event(name="first", ts=0, dur=10),
-            event(name="touching", ts=10, dur=10),
-            event(name="same start, shorter", ts=10, dur=5),
-            event(name="same end", ts=15, dur=5),
-            event(name="empty inside", ts=16, dur=0),
-            event(name="empty at the end", ts=20, dur=0),
-            event(name="other thread", ts=1, dur=100, tid=2),
-            event(name="below it", ts=2, dur=50, tid=2),
-            event(name="below that", ts=52, dur=0, tid=2),
-        ]
-    )
+    trace = trace_of([
+        event(name="first", ts=0, dur=10), event(name="touching", ts=10, dur=10),
+        event(name="same start, shorter", ts=10, dur=5), event(name="same end", ts=15, dur=5),
+        event(name="empty inside", ts=16, dur=0), event(name="empty at the end", ts=20, dur=0),
+        event(name="other thread", ts=1, dur=100, tid=2), event(name="below it", ts=2, dur=50, tid=2),
+        event(name="below that", ts=52, dur=0, tid=2)
+    ])  # fmt: skip
     assert rows_of(trace) == {
-        "first": (0, ""),
-        "touching": (0, ""),
-        "same start, shorter": (1, "touching"),
-        "same end": (1, "touching"),
-        "empty inside": (2, "same end"),
-        "empty at the end": (0, ""),
-        "other thread": (0, ""),
-        "below it": (1, "other thread"),
-        "below that": (1, "other thread"),
-    }
+        "first": (0, ""), "touching": (0, ""), "same start, shorter": (1, "touching"),
+        "same end": (1, "touching"), "empty inside": (2, "same end"), "empty at the end": (0, ""),
+        "other thread": (0, ""), "below it": (1, "other thread"), "below that": (1, "other thread")
+    }  # fmt: skip
     assert [(lane.first, lane.last, lane.rows) for lane in trace.lanes] == [(0, 6, 3), (6, 9, 2)]
 
 
 def test_slices_that_cross_go_below(trace_of, event):
-    trace = trace_of(
-        [
-            event(name="a", ts=0, dur=10),
-            event(name="in a", ts=1, dur=3),
-            event(name="crosses a", ts=5, dur=10),
-            event(name="in the crossing", ts=11, dur=2),
-            event(name="crosses both", ts=9, dur=20),
-            event(name="after", ts=40, dur=5),
-            event(name="in after", ts=41, dur=1),
-        ]
-    )
+    trace = trace_of([
+        event(name="a", ts=0, dur=10), event(name="in a", ts=1, dur=3), event(name="crosses a", ts=5, dur=10),
+        event(name="in the crossing", ts=11, dur=2), event(name="crosses both", ts=9, dur=20),
+        event(name="after", ts=40, dur=5), event(name="in after", ts=41, dur=1)
+    ])  # fmt: skip
     assert rows_of(trace) == {
         "a": (0, ""),
         "in a": (1, "a"),

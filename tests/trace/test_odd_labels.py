@@ -31,21 +31,11 @@ def test_a_number_of_any_length_is_a_label(tmp_path, key):
     assert not trace.notices
 
 
-@pytest.mark.parametrize(
-    ("tid", "given", "name"),
-    [
-        ("", "", "thread"),
-        ("3", "", "thread 3"),
-        ("-3", "", "thread -3"),
-        ("3", "main", "thread 3 (main)"),
-        ("3", "main 3", "main 3"),
-        ("3", "thread of mine", "thread of mine"),
-        ("worker", "", "worker"),
-        ("worker", "mine", "worker"),
-        ("thread 3", "", "thread 3"),
-        ("", "mine", "mine"),
-    ],
-)
+@pytest.mark.parametrize(("tid", "given", "name"), [
+    ("", "", "thread"), ("3", "", "thread 3"), ("-3", "", "thread -3"), ("3", "main", "thread 3 (main)"),
+    ("3", "main 3", "main 3"), ("3", "thread of mine", "thread of mine"), ("worker", "", "worker"),
+    ("worker", "mine", "worker"), ("thread 3", "", "thread 3"), ("", "mine", "mine")
+])  # fmt: skip
 def test_a_thread_is_called_by_its_number_and_its_name(tmp_path, tid, given, name):
     named: list[Event] = [{"ph": "M", "name": "thread_name", "pid": 9, "tid": tid, "args": {"name": given}}]
     (lane,) = trace_of(tmp_path, cpu("op", 0, 1) | {"tid": tid}, *(named if given else [])).lanes

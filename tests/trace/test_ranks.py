@@ -27,14 +27,11 @@ def of_rank(number: int, late: float = 0) -> list[Event]:
     return [
         {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}},
         {"ph": "M", "name": "process_labels", "pid": 1, "tid": 0, "args": {"labels": "GPU 1"}},
-        step(7, late, 100),
-        cpu("aten::mm", late + 5, 20, **{"External id": 4}),
-        launch(late + 10, 1),
+        step(7, late, 100), cpu("aten::mm", late + 5, 20, **{"External id": 4}), launch(late + 10, 1),
         kernel(late + 30, 40 + number, 1, pid=number, args={"correlation": 1, "External id": 4}),
-        FORWARD | {"ph": "s", "pid": 9, "tid": 9, "ts": late + 6},
-        cpu("MmBackward0", late + 60, 10),
-        FORWARD | {"ph": "f", "bp": "e", "pid": 9, "tid": 9, "ts": late + 61},
-    ]
+        FORWARD | {"ph": "s", "pid": 9, "tid": 9, "ts": late + 6}, cpu("MmBackward0", late + 60, 10),
+        FORWARD | {"ph": "f", "bp": "e", "pid": 9, "tid": 9, "ts": late + 61}
+    ]  # fmt: skip
 
 
 def merged(tmp_path: Path, *ranks: tuple[str, list[Event]]) -> Trace:
@@ -52,17 +49,11 @@ def two(tmp_path: Path) -> Trace:
 def test_labels_of_lanes_processes_and_devices(tmp_path):
     trace = two(tmp_path)
     assert [(lane.name, lane.device) for lane in trace.lanes] == [
-        ("[TP00] thread 9", -1),
-        ("[TP01] thread 9", -1),
-        ("[TP00] stream 7", 0),
-        ("[TP01] stream 7", 1),
-    ]
+        ("[TP00] thread 9", -1), ("[TP01] thread 9", -1), ("[TP00] stream 7", 0), ("[TP01] stream 7", 1)
+    ]  # fmt: skip
     assert [(p.pid, p.rank, p.device) for p in trace.processes] == [
-        ("[TP00] 9", "TP00", -1),
-        ("[TP01] 9", "TP01", -1),
-        ("[TP00] 0", "TP00", 0),
-        ("[TP01] 1", "TP01", 1),
-    ]
+        ("[TP00] 9", "TP00", -1), ("[TP01] 9", "TP01", -1), ("[TP00] 0", "TP00", 0), ("[TP01] 1", "TP01", 1)
+    ]  # fmt: skip
 
 
 def test_ids_hold_within_a_rank(tmp_path):
@@ -135,10 +126,8 @@ def test_the_steps_of_one_rank(tmp_path):
     """The one that launched most: steps of several ranks overlap, and their windows would cut each other."""
     steps = find_steps(two(tmp_path))
     assert (steps.source, steps.number.tolist(), steps.start.tolist()) == (
-        "ProfilerStep of TP01",
-        [7],
-        [15_000],
-    )
+        "ProfilerStep of TP01", [7], [15_000]
+    )  # fmt: skip
 
 
 def test_devices_with_the_same_number(tmp_path):
@@ -149,18 +138,11 @@ def test_devices_with_the_same_number(tmp_path):
     assert gap_report(Part(trace))[11].name == "GPU type 0"
 
 
-@pytest.mark.parametrize(
-    ("pid", "name", "rank"),
-    [
-        ("[TP00-DP01-PP02-EP03] 12", "python", "TP00-DP01-PP02-EP03"),
-        ("rank 3", "python", "rank 3"),
-        ("Rank_3/812", "python", "Rank_3"),
-        (812, "Rank 3: python", "Rank 3"),
-        (812, "[rank3] python", "rank3"),
-        (812, "python", ""),
-        ("ranking", "frank 3", ""),
-    ],
-)
+@pytest.mark.parametrize(("pid", "name", "rank"), [
+    ("[TP00-DP01-PP02-EP03] 12", "python", "TP00-DP01-PP02-EP03"), ("rank 3", "python", "rank 3"),
+    ("Rank_3/812", "python", "Rank_3"), (812, "Rank 3: python", "Rank 3"), (812, "[rank3] python", "rank3"),
+    (812, "python", ""), ("ranking", "frank 3", "")
+])  # fmt: skip
 def test_wordings(tmp_path, pid, name, rank):
     named = {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": name}}
     trace = trace_of(tmp_path, named, cpu("aten::mm", 0, 1) | {"pid": pid})

@@ -220,10 +220,8 @@ def test_another_trace_of_the_same_size_time_and_inode(path, cache):
     mutated(path, lambda text: text.replace(b"aten::mm", b"aten::xx"))
     after = path.stat()
     assert (before.st_size, before.st_mtime_ns, before.st_ino) == (
-        after.st_size,
-        after.st_mtime_ns,
-        after.st_ino,
-    )
+        after.st_size, after.st_mtime_ns, after.st_ino
+    )  # fmt: skip
     assert before.st_ctime_ns != after.st_ctime_ns
     assert "aten::xx" in load(path).names
 
@@ -368,17 +366,10 @@ def column(header: dict[str, Any], body: bytearray, group: str, name: str) -> np
 
 
 BAD = {
-    "name": (-1, 1 << 30),
-    "lane": (-1, 1 << 30),
-    "depth": (-1, 1 << 30),
-    "parent": (-2, 1 << 30),
-    "launch": (-2, 1 << 30),
-    "op": (-2, 1 << 30),
-    "category": (-1, 1 << 14),
-    "kind": (-1, 100),
-    "duration": (-1, 1 << 62),
-    "start": (1 << 61, -(1 << 61)),
-}
+    "name": (-1, 1 << 30), "lane": (-1, 1 << 30), "depth": (-1, 1 << 30), "parent": (-2, 1 << 30),
+    "launch": (-2, 1 << 30), "op": (-2, 1 << 30), "category": (-1, 1 << 14), "kind": (-1, 100),
+    "duration": (-1, 1 << 62), "start": (1 << 61, -(1 << 61))
+}  # fmt: skip
 
 
 @pytest.fixture(params=["C", "Python"])

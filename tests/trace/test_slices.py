@@ -14,18 +14,11 @@ from tracetui.trace.slices import Slices, joined
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     work = [
-        event
-        for i, (start, duration, name) in enumerate(
-            [
-                (100, 5, "gemm_a"),
-                (110, 20, "gemm_b"),
-                (140, 7, "gemm_a"),
-                (150, 20, "add"),
-                (180, 8, "gemm_a"),
-            ]
-        )
-        for event in run(start, duration, i + 1, name)
-    ]
+        event for i,
+        (start, duration, name) in enumerate([
+            (100, 5, "gemm_a"), (110, 20, "gemm_b"), (140, 7, "gemm_a"), (150, 20, "add"), (180, 8, "gemm_a")
+        ]) for event in run(start, duration, i + 1, name)
+    ]  # fmt: skip
     return trace_of(tmp_path, cpu("aten::mm", 0, 50), memcpy(200, 3, 9), *work)
 
 
@@ -103,12 +96,8 @@ def test_longest_first(trace):
 def test_none(trace):
     none = device_work(trace)[:0]
     assert (len(none), none.time, none.names, none.by_name(), list(none.longest_first())) == (
-        0,
-        0,
-        [],
-        [],
-        [],
-    )
+        0, 0, [], [], []
+    )  # fmt: skip
     assert list(none.named("gemm")) == list(none.without(none)) == list(joined(none, none)) == []
     with pytest.raises(IndexError):
         _ = none.first

@@ -259,11 +259,9 @@ def test_time_outside_any_op_equals_a_plain_count(path, entry):
 def test_causes_have_names_that_are_known(path, entry):
     """A tenth of a gap or more never stands under a word that means "something else"."""
     words = {
-        (cause, gap["start_ns"])
-        for _, gap in device_gaps(path)
-        for cause, duration in pieces_of(gap).items()
-        if 10 * duration >= gap["duration_ns"] and cause not in CAUSES
-    }
+        (cause, gap["start_ns"]) for _, gap in device_gaps(path) for cause,
+        duration in pieces_of(gap).items() if 10 * duration >= gap["duration_ns"] and cause not in CAUSES
+    }  # fmt: skip
     if words:
         fails(entry, f"only {', '.join(CAUSES)}", sorted(words)[:5])
 

@@ -103,13 +103,6 @@ def write_trace(path: Path, events: Sequence[dict[str, Any]], **top: Any) -> Pat
 
 def slice_event(name: str, ts: float, dur: float, tid: int = 1, **more: Any) -> dict[str, Any]:
     return {
-        "ph": "X",
-        "cat": "cpu_op",
-        "name": name,
-        "pid": 1,
-        "tid": tid,
-        "ts": ts,
-        "dur": dur,
-        "args": {},
-        **more,
-    }
+        "ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": {},
+        **more
+    }  # fmt: skip

@@ -12,12 +12,8 @@ from .terminal import Terminal
 
 STYLES = ["none", "bold red", "bold red on #102030", "on #102030", "#fefefe on #102030", "dim underline blue"]
 STYLES += [
-    "reverse green",
-    "color(200) on color(17)",
-    "bold dim",
-    "italic on bright_blue",
-    "default on default",
-]
+    "reverse green", "color(200) on color(17)", "bold dim", "italic on bright_blue", "default on default"
+]  # fmt: skip
 CHARACTERS = [*"ab  ", "█", "µ", "漢"]
 WIDTH = 60
 

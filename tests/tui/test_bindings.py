@@ -124,12 +124,9 @@ def test_the_page_of_keys_has_every_key():
     table = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8").split("The mouse:")[0]
     told = re.findall(r"`([^`]+)`", table)
     assert "with Shift, faster" in table
-    missing = (
-        {key_text(k) for a in ACTIONS for k in a.keys}
-        - set(told)
-        - set("WSAD")
-        - {str(n) for n in range(2, NUMBERS)}
-    )
+    missing = ({key_text(k) for a in ACTIONS for k in a.keys} - set(told) - set("WSAD") - {
+        str(n) for n in range(2, NUMBERS)
+    })  # fmt: skip
     assert missing == set(), "name them in docs/keys.md"
     assert f"`1` … `{NUMBERS}`" in table
     keys = re.findall(

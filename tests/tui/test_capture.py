@@ -104,14 +104,11 @@ def test_another_target_keeps_the_options_that_it_has():
     assert text_of(with_value(options, target, "my.module:run"), target) == "my.module:run"
 
 
-@pytest.mark.parametrize(
-    ("target", "first"),
-    [
-        ("linear", "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device"),
-        ("module:function", "workload, compile, mode, warm-up, device"),
-        ("train.py", "workload, arguments, warm-up, device"),
-    ],
-)
+@pytest.mark.parametrize(("target", "first"), [
+    ("linear", "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device"),
+    ("module:function", "workload, compile, mode, warm-up, device"),
+    ("train.py", "workload, arguments, warm-up, device")
+])  # fmt: skip
 def test_every_option_that_has_a_label_is_in_the_form(target, first):
     """How the program runs comes first; what is recorded follows in the order of the help."""
     options = CaptureOptions(target)
@@ -177,12 +174,10 @@ def test_arguments_are_a_line_of_a_shell():
 
 def test_phases_show_their_seconds_and_the_steps_of_the_one_that_runs():
     events = [
-        Progress(0.0, Phase.STARTING),
-        Progress(2.0, Phase.IMPORTED, "2.13.0"),
-        Progress(2.5, Phase.PROFILING, "active", 2, 5),
-        Output(2.6, "\x1b[31mloud\x1b[0m"),
-        Note(2.7, "no_gpu", "no GPU: captures on the CPU"),
-    ]
+        Progress(0.0, Phase.STARTING), Progress(2.0, Phase.IMPORTED, "2.13.0"),
+        Progress(2.5, Phase.PROFILING, "active", 2, 5), Output(2.6, "\x1b[31mloud\x1b[0m"),
+        Note(2.7, "no_gpu", "no GPU: captures on the CPU")
+    ]  # fmt: skip
     lines = phase_lines(events, 3.5, False, 80)
     assert [line.role for line in lines] == ["done", "done", "now"]
     assert lines[0].text.split() == ["2.0", "s", "starting"]
@@ -212,18 +207,13 @@ def test_recent_traces_are_kept_newest_first_and_only_while_they_are_there(tmp_p
     assert [ago(s) for s in (5, 125, 7300, 200_000)] == ["just now", "2 min ago", "2 h ago", "2 d ago"]
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        "5",
-        "[" * 100_000,
-        '{"traces": 5}',
-        '{"traces": [5, {}, {"path": 5, "opened": 1}, {"path": "/", "opened": "1"}]}',
-        '{"traces": [{"path": "/%s", "opened": 1}, {"path": "a\\u0000b", "opened": 1}]}' % ("a" * 300),
-        '{"traces": [{"path": "FILE", "opened": -Infinity}, {"path": "FILE", "opened": NaN}]}',
-        '{"traces": [{"path": "FILE", "opened": 1%s}]}' % ("0" * 400),
-    ],
-)
+@pytest.mark.parametrize("spoilt", [
+    "5", "[" * 100_000, '{"traces": 5}',
+    '{"traces": [5, {}, {"path": 5, "opened": 1}, {"path": "/", "opened": "1"}]}',
+    '{"traces": [{"path": "/%s", "opened": 1}, {"path": "a\\u0000b", "opened": 1}]}' % ("a" * 300),
+    '{"traces": [{"path": "FILE", "opened": -Infinity}, {"path": "FILE", "opened": NaN}]}',
+    '{"traces": [{"path": "FILE", "opened": 1%s}]}' % ("0" * 400)
+])  # fmt: skip
 async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt, state):
     mlp = DATA / "mlp_eager.json.gz"
     (state / "recent.json").write_text(spoilt.replace("FILE", str(mlp)))

@@ -42,11 +42,8 @@ def lines(app: TracetuiApp) -> list[str]:
 
 def test_what_was_typed_finds_the_nearest_choice_first():
     choices = [
-        Choice("Averages, gaps"),
-        Choice("Next gap", "g"),
-        Choice("Gap order"),
-        Choice("Quit", about="gap"),
-    ]
+        Choice("Averages, gaps"), Choice("Next gap", "g"), Choice("Gap order"), Choice("Quit", about="gap")
+    ]  # fmt: skip
     assert fitting(choices, "") == [0, 1, 2, 3]
     assert fitting(choices, "gap") == [2, 0, 1, 3]
     assert fitting(choices, "next gap") == [1]
@@ -324,14 +321,8 @@ async def test_a_click_cancels_the_loading(tmp_path):
 async def test_what_is_typed_in_one_piece_goes_to_the_line(keys):
     """As a slow link brings it: all letters before the line is there."""
     names = {
-        "/": "slash",
-        ":": "colon",
-        "\r": "enter",
-        "_": "underscore",
-        "+": "plus",
-        "-": "minus",
-        "@": "at",
-    }
+        "/": "slash", ":": "colon", "\r": "enter", "_": "underscore", "+": "plus", "-": "minus", "@": "at"
+    }  # fmt: skip
     names["\\"] = "backslash"
     async with visit(MLP) as (app, pilot, _):
         await app.workers.wait_for_complete()

@@ -69,23 +69,13 @@ def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama):
 def test_how_a_kernel_was_launched_comes_first(llama):
     kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
     args = {
-        "External id": 7,
-        "registers per thread": 32,
-        "shared memory": 49_152,
-        "warps per SM": 15.515152,
-        "grid": [1024, 1, 1],
-        "block": [64, 2, 1],
-        "est. achieved occupancy %": 24,
-    }
+        "External id": 7, "registers per thread": 32, "shared memory": 49_152, "warps per SM": 15.515152,
+        "grid": [1024, 1, 1], "block": [64, 2, 1], "est. achieved occupancy %": 24
+    }  # fmt: skip
     facts = event_facts(llama, kernel, args)
     assert [f.label for f in facts[:6]] == [
-        "name",
-        "duration",
-        "grid",
-        "occupancy",
-        "fits on an SM",
-        "launch",
-    ]
+        "name", "duration", "grid", "occupancy", "fits on an SM", "launch"
+    ]  # fmt: skip
     assert facts[2].value == "1024 × 1 × 1 blocks of 64 × 2 × 1 threads"
     assert facts[3].value == "24% (est.), 32 registers per thread, 49,152 B shared memory"
     assert len(facts[3].value) <= 60  # one line at 80 columns
@@ -96,19 +86,13 @@ def test_how_a_kernel_was_launched_comes_first(llama):
     assert not {"grid", "block", "registers per thread", "shared memory", "warps per SM"} & set(rest)
 
 
-@pytest.mark.parametrize(
-    ("args", "facts"),
-    [
-        (
-            {"bytes": 2_097_152, "memory bandwidth (GB/s)": 1489.454},
-            [("moves", "2,097,152 bytes at 1,489 GB/s")],
-        ),
-        ({"bytes": 4}, [("moves", "4 bytes")]),
-        ({"bytes": 4, "memory bandwidth (GB/s)": "fast"}, [("moves", "4 bytes")]),
-        ({"registers per thread": 80}, [("takes", "80 registers per thread")]),
-        ({"grid": [1, "2", 3], "block": [1], "bytes": True, "shared memory": "lots"}, []),
-    ],
-)
+@pytest.mark.parametrize(("args", "facts"), [
+    ({"bytes": 2_097_152, "memory bandwidth (GB/s)": 1489.454}, [("moves", "2,097,152 bytes at 1,489 GB/s")]),
+    ({"bytes": 4}, [("moves", "4 bytes")]),
+    ({"bytes": 4, "memory bandwidth (GB/s)": "fast"}, [("moves", "4 bytes")]),
+    ({"registers per thread": 80}, [("takes", "80 registers per thread")]),
+    ({"grid": [1, "2", 3], "block": [1], "bytes": True, "shared memory": "lots"}, [])
+])  # fmt: skip
 def test_what_a_device_event_took(args, facts):
     assert device_facts(args)[0] == facts
 
@@ -257,16 +241,10 @@ def test_the_file_s_own_facts(llama):
     assert facts["events"].startswith("35,279")
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("a\x1b[1mb", "a␛[1mb"),
-        ([1, "x\ny"], '[1, "x\\ny"]'),
-        (None, "null"),
-        (1.5, "1.5"),
-        ({"k": "é"}, '{"k": "é"}'),
-    ],
-)
+@pytest.mark.parametrize(("value", "shown"), [
+    ("a\x1b[1mb", "a␛[1mb"), ([1, "x\ny"], '[1, "x\\ny"]'), (None, "null"), (1.5, "1.5"),
+    ({"k": "é"}, '{"k": "é"}')
+])  # fmt: skip
 def test_arguments_become_one_safe_line(value, shown):
     assert value_text(value) == shown
 
@@ -294,17 +272,11 @@ def test_memory_at_an_events_start_and_what_it_changes(tmp_path):
         return {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts} | more
 
     mib = 2**20
-    path = write_trace(
-        tmp_path / "m.json",
-        [
-            slice_event("f", 0, 5),
-            slice_event("g", 10, 10),
-            record(2, mib, 3 * mib, 0),
-            record(15, mib // 2, 3 * mib + mib // 2, 0),
-            record(16, -mib, 0, -1),
-            record(18, -mib, 2 * mib + mib // 2, 0),
-        ],
-    )
+    path = write_trace(tmp_path / "m.json", [
+        slice_event("f", 0, 5), slice_event("g", 10, 10), record(2, mib, 3 * mib, 0),
+        record(15, mib // 2, 3 * mib + mib // 2, 0), record(16, -mib, 0, -1),
+        record(18, -mib, 2 * mib + mib // 2, 0)
+    ])  # fmt: skip
     trace = load(path)
     records = memory_records(trace)
     assert records is not None

@@ -524,16 +524,10 @@ async def test_e_explains_the_row_that_has_the_keys():
         assert screen.trace.duration[event] == screen.trace.duration[same].max()
 
 
-@pytest.mark.parametrize(
-    ("pane", "keys", "title"),
-    [
-        ("gaps", "down", "Explain: idle "),
-        ("steps", "", "Explain: ProfilerStep#2"),
-        ("findings", "", "Explain: "),
-        ("efficiency", "", "Explain: aten::mm"),
-        ("overview", "", "Explain: "),
-    ],
-)
+@pytest.mark.parametrize(("pane", "keys", "title"), [
+    ("gaps", "down", "Explain: idle "), ("steps", "", "Explain: ProfilerStep#2"),
+    ("findings", "", "Explain: "), ("efficiency", "", "Explain: aten::mm"), ("overview", "", "Explain: ")
+])  # fmt: skip
 async def test_e_explains_the_row_of_every_pane(pane, keys, title):
     async with visit(SAMPLES / "mlp_eager.json.gz", pane) as (app, pilot, screen):
         shown = screen.area.open

@@ -221,19 +221,13 @@ async def test_of_another_trace_at_the_path_what_fits_is_taken(tmp_path):
     assert await arrange(path) == ["2 3", "1 1", "0 3"]  # which stood below 1
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        b"\xff",
-        b"{",
-        b"[1]",
-        b'{"lanes": {"track": 1}}',
-        b'{"lanes": [7, null, {"track": 5}, {"rows": 0}, {"track": "x", "rows": "y", "pinned": []}]}',
-        b'{"lanes": [{"track": "lane 1 1 thread", "rows": -5e999, "pinned": 0}]}',
-        b'{"lanes": [{"track": "lane 1 1 thread", "rows": 1' + b"0" * 30 + b"}]}",
-        b'{"lanes": ' + b"[" * 5000 + b"]" * 5000 + b"}",
-    ],
-)
+@pytest.mark.parametrize("spoilt", [
+    b"\xff", b"{", b"[1]", b'{"lanes": {"track": 1}}',
+    b'{"lanes": [7, null, {"track": 5}, {"rows": 0}, {"track": "x", "rows": "y", "pinned": []}]}',
+    b'{"lanes": [{"track": "lane 1 1 thread", "rows": -5e999, "pinned": 0}]}',
+    b'{"lanes": [{"track": "lane 1 1 thread", "rows": 1' + b"0" * 30 + b"}]}",
+    b'{"lanes": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+])  # fmt: skip
 async def test_a_spoilt_file_is_as_good_as_none(tmp_path, spoilt):
     path = threads(tmp_path / "t.json", 2)
     file = state_file("lanes", str(path))

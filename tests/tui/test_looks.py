@@ -210,33 +210,21 @@ def test_the_top_line_keeps_whole_facts():
 def test_steps_without_a_device_say_nothing_of_one(tmp_path):
     events = [
         {
-            "ph": "X",
-            "name": f"ProfilerStep#{i}",
-            "cat": "user_annotation",
-            "pid": 1,
-            "tid": 1,
-            "ts": 9 * i,
-            "dur": 8,
-        }
-        for i in range(3)
-    ]
+            "ph": "X", "name": f"ProfilerStep#{i}", "cat": "user_annotation", "pid": 1, "tid": 1, "ts": 9 * i,
+            "dur": 8
+        } for i in range(3)
+    ]  # fmt: skip
     (tmp_path / "t.json").write_text(json.dumps(events))
     table = steps_table(summarize_steps(load(tmp_path / "t.json")))
     assert [c.key for c in table.columns] == ["label", "window_length", "duration"]
     assert table.columns[1].text(0) == "9.000"
 
 
-@pytest.mark.parametrize(
-    ("style", "left"),
-    [
-        ("bold #ff0000 on #1c1c1c", "bold"),
-        ("black on #ffffff", "reverse"),
-        ("reverse #ffffff on #000000", "reverse"),
-        ("reverse #000000 on #ffffff", "none"),
-        ("dim underline italic color(12) on default", "dim underline"),
-        ("default", "none"),
-    ],
-)
+@pytest.mark.parametrize(("style", "left"), [
+    ("bold #ff0000 on #1c1c1c", "bold"), ("black on #ffffff", "reverse"),
+    ("reverse #ffffff on #000000", "reverse"), ("reverse #000000 on #ffffff", "none"),
+    ("dim underline italic color(12) on default", "dim underline"), ("default", "none")
+])  # fmt: skip
 def test_a_light_background_becomes_reversed_and_colors_go(style, left):
     wanted = Style.null() if left == "none" else Style.parse(left)
     assert without_colors(Style.parse(style)) == wanted

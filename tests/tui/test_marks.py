@@ -75,20 +75,12 @@ def test_files_of_older_versions_are_read(tmp_path):
     assert load_marks("a.json", tmp_path) == [Mark(5, "old")]
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        b"",
-        b"\xff\xfe",
-        b"[]",
-        b"{",
-        b"[" * 100_000,
-        b'{"marks": 5}',
-        b'{"marks": [5, null, [], {}, {"time_ns": "1", "label": "x"}, {"time_ns": 1}]}',
-        b'{"marks": [{"time_ns": Infinity, "label": "x"}, {"time_ns": 1e400, "label": "x"}]}',
-        b'{"marks": [{"time_ns": ' + b"9" * 400 + b', "label": "x"}, {"time_ns": true, "label": "x"}]}',
-    ],
-)
+@pytest.mark.parametrize("spoilt", [
+    b"", b"\xff\xfe", b"[]", b"{", b"[" * 100_000, b'{"marks": 5}',
+    b'{"marks": [5, null, [], {}, {"time_ns": "1", "label": "x"}, {"time_ns": 1}]}',
+    b'{"marks": [{"time_ns": Infinity, "label": "x"}, {"time_ns": 1e400, "label": "x"}]}',
+    b'{"marks": [{"time_ns": ' + b"9" * 400 + b', "label": "x"}, {"time_ns": true, "label": "x"}]}'
+])  # fmt: skip
 def test_a_spoilt_file_is_as_good_as_none(tmp_path, spoilt):
     file = state_file("marks", "a.json", tmp_path)
     file.parent.mkdir()

@@ -79,14 +79,9 @@ async def loading(pilot: Pilot[Any]) -> object:
 
 
 SHEETS: dict[str, Sheet] = {
-    "help": by_key("question_mark"),
-    "explain": by_key("e"),
-    "matches": by_key("L"),
-    "palette": by_key("ctrl+p"),
-    "capture": by_key("c"),
-    "prompt": prompt,
-    "loading": loading,
-}
+    "help": by_key("question_mark"), "explain": by_key("e"), "matches": by_key("L"),
+    "palette": by_key("ctrl+p"), "capture": by_key("c"), "prompt": prompt, "loading": loading
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("short", [False, True])

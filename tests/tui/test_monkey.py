@@ -32,35 +32,18 @@ def run(*arguments: str, before: str = "", **look: str) -> subprocess.CompletedP
         environment.pop(name, None)
     environment |= look
     return subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            code,
-            "--here",
-            "--cold",
-            *arguments,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-    )
+        [sys.executable, "-c", code, "--here", "--cold", *arguments], capture_output=True, text=True,
+        timeout=300, env=environment
+    )  # fmt: skip
 
 
 @amounts
-@pytest.mark.parametrize(
-    ("names", "seed", "look"),
-    [
-        (["sample_traces/attention_naive"], 5, {"COLORTERM": ""}),
-        pytest.param(["tests/data/llama_train"], 1, {}, marks=pytest.mark.long),
-        pytest.param(["tests/data/mlp_compile"], 2, {"NO_COLOR": "1"}, marks=pytest.mark.long),
-        (
-            ["tests/data/pairs/decode_eager", "tests/data/pairs/train_item"],
-            8,
-            {"TERM": "xterm", "COLORTERM": ""},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("names", "seed", "look"), [
+    (["sample_traces/attention_naive"], 5, {"COLORTERM": ""}),
+    pytest.param(["tests/data/llama_train"], 1, {}, marks=pytest.mark.long),
+    pytest.param(["tests/data/mlp_compile"], 2, {"NO_COLOR": "1"}, marks=pytest.mark.long),
+    (["tests/data/pairs/decode_eager", "tests/data/pairs/train_item"], 8, {"TERM": "xterm", "COLORTERM": ""})
+])  # fmt: skip
 def test_after_random_keys_clicks_and_sizes_the_terminal_shows_what_it_should(names, seed, look, events):
     traces = ",".join(str(ROOT / f"{name}.json.gz") for name in names)
     ran = run(traces, "--events", str(events), "--seed", str(seed), **look)
@@ -68,49 +51,29 @@ def test_after_random_keys_clicks_and_sizes_the_terminal_shows_what_it_should(na
 
 
 SHEETS = (
-    "question_mark",
-    "ctrl+p",
-    "I",
-    "C",
-    "j",
-    "T",
-    "l",
-    "e",
-    "L",
-    "ctrl+o",
-    "c",
-    "slash",
-    "colon",
-    "m",
-    "F",
-)
+    "question_mark", "ctrl+p", "I", "C", "j", "T", "l", "e", "L", "ctrl+o", "c", "slash", "colon", "m", "F"
+)  # fmt: skip
 SIZES = ((121, 36), (121, 37), (80, 24), (20, 5), (300, 80), (120, 36))
 
 
 @pytest.mark.parametrize("sizes", [SIZES[1::2], pytest.param(SIZES, marks=pytest.mark.long)], ids=len)
 def test_everything_that_opens_stays_open_at_any_size(sizes):
     acts = [
-        act
-        for key in SHEETS
-        for act in (
-            f"Act('keys', ({key!r},))",
-            *(f"Act('resize', size={size})" for size in sizes),
-            "Act('keys', ('escape', 'escape'))",
+        act for key in SHEETS for act in (
+            f"Act('keys', ({key!r},))", *(f"Act('resize', size={size})" for size in sizes),
+            "Act('keys', ('escape', 'escape'))"
         )
-    ]
+    ]  # fmt: skip
     before = f"from monkey import Act; monkey.acts = lambda seed: iter([{', '.join(acts)}])"
     sample = str(ROOT / "sample_traces" / "linear.json.gz")
     ran = run(sample, "--events", str(len(SHEETS) * (len(sizes) + 3)), before=before)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
 
 
-@pytest.mark.parametrize(
-    ("broken", "told"),
-    [
-        ("screens.trace.TraceScreen.action_clear = lambda self: 1 / 0", "division by zero"),
-        ("textual_private.SentLines.only_new = lambda self, update, width: None", "shown"),
-    ],
-)
+@pytest.mark.parametrize(("broken", "told"), [
+    ("screens.trace.TraceScreen.action_clear = lambda self: 1 / 0", "division by zero"),
+    ("textual_private.SentLines.only_new = lambda self, update, width: None", "shown")
+])  # fmt: skip
 def test_the_monkey_tells_of_what_fails(broken, told):
     before = "import monkey_terminal; from tracetui.tui import screens, textual_private"
     before += f"; import tracetui.tui.screens.trace; monkey_terminal.LONGEST = 1; {broken}"

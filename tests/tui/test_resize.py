@@ -46,16 +46,13 @@ class Watched(OnTerminal, TracetuiApp):
         return ["".join(c for c, _ in line) for line in self.terminal.cells]
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        (NARROW,),
-        (NARROW, WIDE),
-        (WIDE,),  # there and back before the app looked: one signal, of the size that it knows
-        (WIDE, WIDE),  # the signal and the terminal's own report
-        (NARROW, Size(120, 24), WIDE),
-    ],
-)
+@pytest.mark.parametrize("sizes", [
+    (NARROW,),
+    (NARROW, WIDE),
+    (WIDE,),  # there and back before the app looked: one signal, of the size that it knows
+    (WIDE, WIDE),  # the signal and the terminal's own report
+    (NARROW, Size(120, 24), WIDE),
+])  # fmt: skip
 @pytest.mark.parametrize("dialog", [False, True])
 async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(sizes, dialog, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -41,15 +41,9 @@ LLAMA = DATA / "llama_train.json.gz"
 SMALL, USUAL = (80, 24), (120, 36)
 
 SHEETS: dict[str, tuple[str, ...]] = {
-    "Explain": ("e",),
-    "Keys": ("question_mark",),
-    "matches": ("L",),
-    "Marks": ("l",),
-    "Note": ("T",),
-    "Commands": ("ctrl+p",),
-    "Open a trace": ("ctrl+o",),
-    "Glossary": ("I",),
-}
+    "Explain": ("e",), "Keys": ("question_mark",), "matches": ("L",), "Marks": ("l",), "Note": ("T",),
+    "Commands": ("ctrl+p",), "Open a trace": ("ctrl+o",), "Glossary": ("I",)
+}  # fmt: skip
 
 
 async def begin(pilot: Pilot[Any]) -> None:
@@ -338,11 +332,8 @@ def test_a_typed_path_lists_folders_and_traces(tmp_path):
     (tmp_path / "odd\x1b[31m").mkdir()
     found = choices(f"{tmp_path}/a", [], {})
     assert [(c.kind, c.name) for c in found] == [
-        ("folder", "able/"),
-        ("file", "a.json"),
-        ("file", "ab.json.gz"),
-        ("file", "ac.json.zst"),
-    ]
+        ("folder", "able/"), ("file", "a.json"), ("file", "ab.json.gz"), ("file", "ac.json.zst")
+    ]  # fmt: skip
     assert completed(f"{tmp_path}/a", found) == f"{tmp_path}/a"
     assert completed(f"{tmp_path}/ab", choices(f"{tmp_path}/ab", [], {})) == f"{tmp_path}/ab"
     assert completed(f"{tmp_path}/ac", choices(f"{tmp_path}/ac", [], {})) == f"{tmp_path}/ac.json.zst"
@@ -471,18 +462,15 @@ async def test_the_glossary_begins_with_the_part_under_the_cursor():
         assert screen.walk.view == view
 
 
-@pytest.mark.parametrize(
-    ("pane", "cell", "term"),
-    [
-        ("2", "occupancy", "occupancy"),
-        ("2", "fits on an SM", "SM"),
-        ("3", "aten::", "self and total"),  # the row has no term, the titles have
-        ("4", "gemm", "GEMM"),
-        ("6", "dispatch", "dispatch"),
-        ("6", "launch", "launch (cause)"),
-        ("7", "step 2", "overhead-bound"),
-    ],
-)
+@pytest.mark.parametrize(("pane", "cell", "term"), [
+    ("2", "occupancy", "occupancy"),
+    ("2", "fits on an SM", "SM"),
+    ("3", "aten::", "self and total"),  # the row has no term, the titles have
+    ("4", "gemm", "GEMM"),
+    ("6", "dispatch", "dispatch"),
+    ("6", "launch", "launch (cause)"),
+    ("7", "step 2", "overhead-bound"),
+])  # fmt: skip
 async def test_the_glossary_begins_with_a_term_of_the_row_under_the_cursor(pane, cell, term):
     app = app_of(SAMPLES / "train.json.gz", "overview")
     async with app.run_test(size=(160, 40)) as pilot:

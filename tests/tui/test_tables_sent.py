@@ -79,12 +79,9 @@ async def test_the_terminal_shows_the_table(seed, monkeypatch):
         await pilot.pause()
         view, floating = app.query_one(TableView), app.query_one("#float", Static)
         steps = [
-            lambda: view.action_move(rng.choice([-1, 1])),
-            lambda: view.action_move(rng.choice([-1, 1])),
-            lambda: view.action_page(rng.choice([-1, 1])),
-            lambda: view.show_row(rng.randrange(ROWS)),
-            lambda: view.show_row(rng.randrange(ROWS)),
-            lambda: view.scroll_rows(rng.choice([-3, 3])),
+            lambda: view.action_move(rng.choice([-1, 1])), lambda: view.action_move(rng.choice([-1, 1])),
+            lambda: view.action_page(rng.choice([-1, 1])), lambda: view.show_row(rng.randrange(ROWS)),
+            lambda: view.show_row(rng.randrange(ROWS)), lambda: view.scroll_rows(rng.choice([-3, 3])),
             lambda: view.sort_by(rng.choice(["time", "calls"])),
             lambda: view.set_filter(rng.choice(["", "1", "no such row"])),
             lambda: view.set_table(table(rng.randrange(9))),
@@ -92,8 +89,8 @@ async def test_the_terminal_shows_the_table(seed, monkeypatch):
             lambda: view.focus() if not view.has_focus else app.screen.set_focus(None),
             lambda: setattr(floating, "display", not floating.display),
             lambda: app.push_screen(Over()) if len(app.screen_stack) < 2 else app.pop_screen(),
-            lambda: app.refresh(),
-        ]
+            lambda: app.refresh()
+        ]  # fmt: skip
         for _ in range(80):
             for step in rng.choices(steps, k=rng.choice([1, 1, 2, 4])):
                 step()

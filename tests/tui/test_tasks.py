@@ -115,16 +115,10 @@ async def paste_a_table_into_a_chat(p: Person) -> None:
 
 
 TASKS: tuple[Callable[[Person], Awaitable[None]], ...] = (
-    where_idle_time_goes,
-    the_name_called_most_often,
-    the_second_longest_instance,
-    an_event_by_name,
-    long_kernels_only,
-    how_busy_the_gpu_is_in_step_3,
-    what_to_do_about_it,
-    the_evidence_of_a_finding,
-    paste_a_table_into_a_chat,
-)
+    where_idle_time_goes, the_name_called_most_often, the_second_longest_instance, an_event_by_name,
+    long_kernels_only, how_busy_the_gpu_is_in_step_3, what_to_do_about_it, the_evidence_of_a_finding,
+    paste_a_table_into_a_chat
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("task", TASKS, ids=[t.__name__ for t in TASKS])

@@ -68,12 +68,10 @@ class File:
     def kernels_of(self, op: Event) -> list[Event]:
         """What was launched within an op."""
         return [
-            w
-            for w in self.work
-            if (launch := self.launches.get(w["args"]["correlation"])) is not None
-            and launch["tid"] == op["tid"]
-            and within(launch, op)
-        ]
+            w for w in self.work if (
+                launch := self.launches.get(w["args"]["correlation"])
+            ) is not None and launch["tid"] == op["tid"] and within(launch, op)
+        ]  # fmt: skip
 
 
 def within(inner: Event, outer: Event) -> bool:

@@ -84,10 +84,8 @@ async def test_what_is_sent_goes_through_display_as_updates_of_the_compositor():
         whole = [u for u in app.displayed if isinstance(u, LayoutUpdate)][-1]
         assert whole.region == Region(0, 0, 20, 3)
         assert ["".join(strip.text for strip in line).rstrip() for line in whole.strips] == [
-            "above",
-            "below",
-            "",
-        ]
+            "above", "below", ""
+        ]  # fmt: skip
         app.displayed.clear()
         app.query_one("#below", Static).update("after")
         await pilot.pause()

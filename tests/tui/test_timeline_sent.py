@@ -108,9 +108,7 @@ async def test_the_terminal_shows_what_is_meant(small, seed):
             lambda: view.walk.select(rng.randrange(n), reveal=rng.random() < 0.5),
             lambda: view.walk.select(None),
             lambda: view.walk.set_range(*sorted(rng.sample(range(*view.walk.trace.span), 2))),
-            lambda: view.walk.change(gap=(0, 0)),
-            lambda: view.lanes.toggle_fold(),
-            lambda: view.walk.fit(),
+            lambda: view.walk.change(gap=(0, 0)), lambda: view.lanes.toggle_fold(), lambda: view.walk.fit(),
             lambda: main.query_one("#below", Static).update(f"below {rng.random()}"),
             lambda: main.query_one("#above", Static).update(f"above {rng.random()}"),
             lambda: setattr(main.query_one("#above"), "display", rng.random() < 0.5),
@@ -118,9 +116,8 @@ async def test_the_terminal_shows_what_is_meant(small, seed):
             lambda: app.notify("a message", timeout=0.01 + rng.random() / 20),
             lambda: setattr(floating, "display", not floating.display),
             lambda: setattr(floating, "display", not floating.display),
-            lambda: floating.update(f"floats {rng.random()}"),
-            lambda: app.refresh(),
-        ]
+            lambda: floating.update(f"floats {rng.random()}"), lambda: app.refresh()
+        ]  # fmt: skip
         for _ in range(60):
             for step in rng.choices(steps, k=rng.choice([1, 1, 2, 5])):
                 step()

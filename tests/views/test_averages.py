@@ -39,12 +39,10 @@ def test_one_sentence_among_flexible_columns_needs_little_room():
 
 def test_memory_is_on_the_rows_that_it_belongs_to(tmp_path):
     trace_of(
-        tmp_path,
-        cpu("aten::mm", 10, 10),
-        cpu("aten::empty", 12, 5),
+        tmp_path, cpu("aten::mm", 10, 10), cpu("aten::empty", 12, 5),
         *(memory(at, size) for at, size in ((1, 64), (10, 512), (13, 1024), (20, 256), (21, -32))),
-        memory(30, 1, "[OutOfMemory]"),
-    )
+        memory(30, 1, "[OutOfMemory]")
+    )  # fmt: skip
     rows = {row["name"]: row for row in json.loads(printed(tmp_path, "table", "--json"))}
     assert {name: row["device_memory_bytes"] for name, row in rows.items()} == {
         "aten::mm": 1792,  # both of its ends included

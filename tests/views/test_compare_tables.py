@@ -221,10 +221,8 @@ def test_values_and_changes():
 def test_bytes_are_never_the_machine_s():
     within = Metric(100.0, 110.0, True, machine=10.0)
     assert [_noise(name, within, within) for name in ("copied_bytes", "kernels", "device_ns")] == [
-        "within noise",
-        "within noise",
-        "the machine",
-    ]
+        "within noise", "within noise", "the machine"
+    ]  # fmt: skip
 
 
 def test_recordings_without_steps_are_compared_as_a_whole(tmp_path):

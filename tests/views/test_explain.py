@@ -40,14 +40,9 @@ def test_the_chain_of_a_kernel_as_the_series_draws_it():
     trace = recorded("mlp_eager.json.gz")
     kernel = find(trace, "nvjet")
     assert chain_of(explain(trace, kernel)) == [
-        ("step", "ProfilerStep#2"),
-        ("annotation", "mlp_fwd"),
-        ("op", "aten::linear"),
-        ("op", "aten::matmul"),
-        ("op", "aten::mm"),
-        ("launch", "cuLaunchKernelEx"),
-        ("kernel", "gemm bf16 256x128 tnt"),
-    ]
+        ("step", "ProfilerStep#2"), ("annotation", "mlp_fwd"), ("op", "aten::linear"), ("op", "aten::matmul"),
+        ("op", "aten::mm"), ("launch", "cuLaunchKernelEx"), ("kernel", "gemm bf16 256x128 tnt")
+    ]  # fmt: skip
     links = explain(trace, kernel).chain.links
     assert [link.level for link in links] == list(range(7))
     assert links[-1].slice == kernel
@@ -58,13 +53,8 @@ def test_the_chain_of_an_op_goes_down_to_all_that_it_launched():
     trace = recorded("matmul_add_4096_warm_compile.json.gz")
     chain = launch_chain(trace, find(trace, "aten::addmm"))
     assert [(link.role, link.level) for link in chain.links[-6:]] == [
-        ("launch", 5),
-        ("copy", 6),
-        ("launch", 5),
-        ("memset", 6),
-        ("launch", 5),
-        ("kernel", 6),
-    ]
+        ("launch", 5), ("copy", 6), ("launch", 5), ("memset", 6), ("launch", 5), ("kernel", 6)
+    ]  # fmt: skip
     assert chain.more == 0
 
 
@@ -195,16 +185,14 @@ def write_trace(path: Path, shapes: bool = True, device: str = "NVIDIA H200") ->
     )
     product = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
     events = [
-        op("aten::linear", 0, 50, 1),
-        op("aten::mm", 5, 40, 2),
+        op("aten::linear", 0, 50, 1), op("aten::mm", 5, 40, 2),
         x("cuda_runtime", "cudaMemsetAsync", 1, 8, 2, **linked(2, 10)),
-        x("cuda_runtime", "cudaLaunchKernel", 1, 12, 5, **linked(2, 11)),
-        op("aten::gelu", 60, 20, 3),
+        x("cuda_runtime", "cudaLaunchKernel", 1, 12, 5, **linked(2, 11)), op("aten::gelu", 60, 20, 3),
         x("cuda_runtime", "cudaLaunchKernel", 1, 65, 5, **linked(3, 12)),
         x("gpu_memset", "Memset (Device)", 7, 15, 1, **linked(2, 10, device=0, bytes=4)),
         x("kernel", product, 7, 20, 50, **linked(2, 11, device=0)),
-        x("kernel", gelu, 7, 75, 25, **linked(3, 12, device=0)),
-    ]
+        x("kernel", gelu, 7, 75, 25, **linked(3, 12, device=0))
+    ]  # fmt: skip
     properties = [{"id": 0, "name": device, "computeMajor": 9, "computeMinor": 0, "numSms": 132}]
     path.write_text(json.dumps({"deviceProperties": properties, "traceEvents": events}))
     return path
@@ -271,11 +259,9 @@ def test_the_pace_of_the_device_is_no_gap(tmp_path):
         assert ("was idle" in " ".join(explain(trace, last).why)) is told
 
 
-H200: dict[str, Any] = {
-    "deviceProperties": [
-        {"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
-    ]
-}
+H200: dict[str, Any] = {"deviceProperties": [
+    {"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
+]}  # fmt: skip
 
 
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
@@ -323,37 +309,27 @@ def test_far_from_the_peak(tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        (GEMM, "this shape (1024 x 256 x 512) may be too small"),
-        (GEMM.replace("sm90", "sm80"), "it is sm80 code, and uses nothing that this GPU has beyond"),
-        ("ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn", "it is ampere code"),
-        (
-            "ampere_sgemm_128x64_tn",
-            "this shape (1024 x 256 x 512) may be too small",
-        ),  # no tensor cores anywhere
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    (GEMM, "this shape (1024 x 256 x 512) may be too small"),
+    (GEMM.replace("sm90", "sm80"), "it is sm80 code, and uses nothing that this GPU has beyond"),
+    ("ampere_bf16_s16816gemm_bf16_128x64_ldg8_f2f_stages_64x3_tn", "it is ampere code"),
+    (
+        "ampere_sgemm_128x64_tn",
+        "this shape (1024 x 256 x 512) may be too small",
+    ),  # no tensor cores anywhere
+])  # fmt: skip
 def test_code_for_an_older_device(tmp_path, name, said):
     assert said in why(ran(tmp_path, "aten::mm", name, 30), name)
 
 
-@pytest.mark.parametrize(
-    ("grid", "said"),
-    [
-        ([119, 1, 1], ""),
-        ([59, 2, 1], "It has 118 blocks for 132 multiprocessors: at least 14 of them have nothing to do."),
-        ([11, 2, 3], "at least 66 of them have nothing to do"),
-        ([13, 5, 1], "It has 65 blocks for 132 multiprocessors: most of the GPU has nothing to do."),
-        ([1, 1, 1], "It has 1 block for"),
-        ([0, 1, 1], ""),
-        ([2**32, 1, 1], ""),
-        ("many", ""),
-        (["many", 1, 1], ""),
-        ([-3, -3, 1], ""),
-    ],
-)
+@pytest.mark.parametrize(("grid", "said"), [
+    ([119, 1, 1], ""),
+    ([59, 2, 1], "It has 118 blocks for 132 multiprocessors: at least 14 of them have nothing to do."),
+    ([11, 2, 3], "at least 66 of them have nothing to do"),
+    ([13, 5, 1], "It has 65 blocks for 132 multiprocessors: most of the GPU has nothing to do."),
+    ([1, 1, 1], "It has 1 block for"), ([0, 1, 1], ""), ([2**32, 1, 1], ""), ("many", ""),
+    (["many", 1, 1], ""), ([-3, -3, 1], "")
+])  # fmt: skip
 def test_too_few_blocks(tmp_path, grid, said):
     found = why(ran(tmp_path, "aten::mm", GEMM, 0.9, grid=grid), GEMM)
     assert said in found
@@ -439,23 +415,20 @@ def test_how_a_copy_went(tmp_path):
     assert "pageable" in facts("Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", 5)[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "short", "kind", "family"),
-    [
-        ("triton_poi_fused_add_0", "triton poi: add", "elementwise", "triton"),
-        ("triton_xyz_fused_add_0", "triton: xyz add", "other", "triton"),
-        ("triton_tem_fused_mm_0", "triton tem: mm", "gemm", "triton"),
-        ("triton_tem_fused_add_0", "triton tem: add", "other", "triton"),
-        ("triton_red_fused__softmax_view_3", "triton red: softmax", "reduction", "triton"),
-        ("triton_poi_fused_view_3", "triton poi: view", "elementwise", "triton"),
-        ("triton_poi_fused_7", "triton poi 7", "elementwise", "triton"),
-        # A mangled convolution of CUTLASS, without a shape; of another library; and no convolution.
-        ("_ZN7cutlass4conv17Conv2dFpropKernelE", "conv fprop", "conv", "cutlass"),
-        ("_ZN7library4conv17Conv2dFpropKernelE", "Conv2dFprop", "other", "other"),
-        ("_Z", "_Z", "other", "other"),
-        ("_Z" + "?" * 40, "_Z" + "?" * 30, "other", "other"),
-    ],
-)
+@pytest.mark.parametrize(("name", "short", "kind", "family"), [
+    ("triton_poi_fused_add_0", "triton poi: add", "elementwise", "triton"),
+    ("triton_xyz_fused_add_0", "triton: xyz add", "other", "triton"),
+    ("triton_tem_fused_mm_0", "triton tem: mm", "gemm", "triton"),
+    ("triton_tem_fused_add_0", "triton tem: add", "other", "triton"),
+    ("triton_red_fused__softmax_view_3", "triton red: softmax", "reduction", "triton"),
+    ("triton_poi_fused_view_3", "triton poi: view", "elementwise", "triton"),
+    ("triton_poi_fused_7", "triton poi 7", "elementwise", "triton"),
+    # A mangled convolution of CUTLASS, without a shape; of another library; and no convolution.
+    ("_ZN7cutlass4conv17Conv2dFpropKernelE", "conv fprop", "conv", "cutlass"),
+    ("_ZN7library4conv17Conv2dFpropKernelE", "Conv2dFprop", "other", "other"),
+    ("_Z", "_Z", "other", "other"),
+    ("_Z" + "?" * 40, "_Z" + "?" * 30, "other", "other"),
+])  # fmt: skip
 def test_names(name, short, kind, family):
     found = decode(name)
     assert (found.short, found.kind, found.family) == (short, kind, family)
@@ -469,19 +442,10 @@ def test_the_shape_and_type_of_a_mangled_convolution():
     assert simt.short == "conv dgrad bf16 64x32"
 
 
-@pytest.mark.parametrize(
-    ("name", "short"),
-    [
-        (
-            "void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::Mainloop> >(flash::Params)",
-            "flash3 fwd",
-        ),
-        (
-            "void cutlass::device_kernel<flash::FlashAttnBwdSm90<flash::Mainloop> >(flash::Params)",
-            "flash3 bwd",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "short"), [
+    ("void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::Mainloop> >(flash::Params)", "flash3 fwd"),
+    ("void cutlass::device_kernel<flash::FlashAttnBwdSm90<flash::Mainloop> >(flash::Params)", "flash3 bwd")
+])  # fmt: skip
 def test_the_way_of_an_attention_kernel(name, short):
     assert decode(name).short.startswith(short)
 
@@ -499,16 +463,10 @@ def test_the_work_of_an_op_is_told_for_a_kernel_that_does_it(tmp_path):
     assert "work" not in labels("void at::native::reduce_kernel<512, 1, float>(float)", "aten::add")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "dtype"),
-    [
-        ("long, bool", "int64"),
-        ("bool, long", None),
-        ("bool, float", "fp32"),
-        ("int, c10::BFloat16, float", "bf16"),
-        ("4, 5", None),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "dtype"), [
+    ("long, bool", "int64"), ("bool, long", None), ("bool, float", "fp32"),
+    ("int, c10::BFloat16, float", "bf16"), ("4, 5", None)
+])  # fmt: skip
 def test_the_type_of_a_kernel_that_nobody_knows(arguments, dtype):
     assert decode(f"void library::thing<{arguments}>(int)").dtype == dtype
 
@@ -524,20 +482,12 @@ BACKWARD = (
 RANDOM = "void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        (CUB.format("SelectSweep"), "It picks elements"),
-        (CUB.format("Scan"), "Running sums"),
-        (
-            "void at::native::tensor_kernel_scan_innermost_dim<float, std::plus<float> >(float*)",
-            "Running sums",
-        ),
-        (CUB.format("Reduce"), "A reduction: many elements become one."),
-        (BACKWARD, "The backward of attention"),
-        (RANDOM, "It writes random numbers"),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    (CUB.format("SelectSweep"), "It picks elements"), (CUB.format("Scan"), "Running sums"),
+    ("void at::native::tensor_kernel_scan_innermost_dim<float, std::plus<float> >(float*)", "Running sums"),
+    (CUB.format("Reduce"), "A reduction: many elements become one."), (BACKWARD, "The backward of attention"),
+    (RANDOM, "It writes random numbers")
+])  # fmt: skip
 def test_what_a_kernel_does_within_its_kind(tmp_path, name, said):
     assert " ".join(explain(trace_of(tmp_path, kernel(0, 5, 1, name=name)), 0).what).startswith(said)
 
@@ -549,16 +499,11 @@ def test_marks_of_synchronization_keep_their_names(name):
     assert decode(f"void {name.replace(' ', '_')}(int)").short == name.replace(" ", "_")
 
 
-@pytest.mark.parametrize(
-    ("name", "short", "kind"),
-    [
-        ("CopyHostToDevice", "memcpy HtoD", "memcpy"),
-        ("CopyDeviceToDevice", "memcpy DtoD", "memcpy"),
-        ("FillBuffer", "memset", "memset"),
-        ("CopyHostToDeviceKernel", "CopyHostToDevice", "copy"),
-        ("_attn_fwd", "attn_fwd", "attention"),
-    ],
-)
+@pytest.mark.parametrize(("name", "short", "kind"), [
+    ("CopyHostToDevice", "memcpy HtoD", "memcpy"), ("CopyDeviceToDevice", "memcpy DtoD", "memcpy"),
+    ("FillBuffer", "memset", "memset"), ("CopyHostToDeviceKernel", "CopyHostToDevice", "copy"),
+    ("_attn_fwd", "attn_fwd", "attention")
+])  # fmt: skip
 def test_copies_of_roctracer_and_attention_in_triton(name, short, kind):
     assert (decode(name).short, decode(name).kind) == (short, kind)
 

@@ -26,14 +26,11 @@ SOME = [
 
 def test_each_part_has_a_label_on_its_first_line():
     assert finding_lines(SOME, 20) == [
-        FindingLine(0, "high", "A title of some", True),
-        FindingLine(0, "", "words  [2 events]", True),
-        FindingLine(0, "why", "A reason that takes", False),
-        FindingLine(0, "", "two lines.", False),
-        FindingLine(0, "try", "Do it.", False),
-        FindingLine(1, "low", "Short  [1 event]", True),
-        FindingLine(1, "why", "Because.", False),
-    ]
+        FindingLine(0, "high", "A title of some", True), FindingLine(0, "", "words  [2 events]", True),
+        FindingLine(0, "why", "A reason that takes", False), FindingLine(0, "", "two lines.", False),
+        FindingLine(0, "try", "Do it.", False), FindingLine(1, "low", "Short  [1 event]", True),
+        FindingLine(1, "why", "Because.", False)
+    ]  # fmt: skip
 
 
 def test_a_file_has_one_row_for_all_lines_of_a_finding(tmp_path):

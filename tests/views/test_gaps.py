@@ -24,11 +24,9 @@ def test_a_gap_names_the_step_that_it_is_in(tmp_path):
     told = [(fact.label, fact.value) for fact in gap_facts(results, 0)]
     assert ("idle", "GPU 0 ran nothing for 30.000 µs, starting at 120.000 µs") in told
     assert told[told.index(("before it", "first")) :] == [
-        ("before it", "first"),
-        ("ended by", "second"),
-        ("launched by", "cudaLaunchKernel"),
-        ("in step", "ProfilerStep#2"),
-    ]
+        ("before it", "first"), ("ended by", "second"), ("launched by", "cudaLaunchKernel"),
+        ("in step", "ProfilerStep#2")
+    ]  # fmt: skip
     outside = Part(trace_of(tmp_path, *events[2:]))
     assert "in step" not in {fact.label for fact in gap_facts(outside, 0)}
 

@@ -74,21 +74,13 @@ def test_a_term_is_found_by_its_name():
         glossary.term("no such term")
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("8 blocks for 132 multiprocessors", ["block", "SM"]),
-        ("Kernels and a kernel.", ["kernel"]),
-        ("the launch was on its way (launch latency)", ["launch (cause)"]),
-        ("Puts a kernel into a stream's queue", ["kernel", "stream"]),
-        ("name says bias epilogue", ["epilogue"]),
-        ("TNT: A transposed", ["tnt", "view and stride"]),
-        ("host 69%, dispatch 31%", ["host", "dispatch"]),
-        ("memory of the host", ["host and device"]),
-        ("sms, tops, tension, hosting, relaunched", []),
-        ("", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "names"), [
+    ("8 blocks for 132 multiprocessors", ["block", "SM"]), ("Kernels and a kernel.", ["kernel"]),
+    ("the launch was on its way (launch latency)", ["launch (cause)"]),
+    ("Puts a kernel into a stream's queue", ["kernel", "stream"]), ("name says bias epilogue", ["epilogue"]),
+    ("TNT: A transposed", ["tnt", "view and stride"]), ("host 69%, dispatch 31%", ["host", "dispatch"]),
+    ("memory of the host", ["host and device"]), ("sms, tops, tension, hosting, relaunched", []), ("", [])
+])  # fmt: skip
 def test_the_terms_in_a_text(text, names):
     assert used(text) == names
 
@@ -104,33 +96,23 @@ def test_the_terms_of_an_explanation():
     }
 
 
-@pytest.mark.parametrize(
-    ("sample", "term", "pattern"),
-    [
-        ("matmul_add_4096_compile", "a copy before a matmul", "^Memcpy DtoD"),
-        ("matmul_add_64_cold", "a long first step", "."),
-        ("matmul_add_4096_eager", "a long synchronize call", "Synchronize$"),
-        ("linear", "an op with no kernel", r"^aten::(t|transpose|view|as_strided)$"),
-        ("mlp_eager", "kernel", "^nvjet"),
-        ("mlp_eager", "launch", "^cuLaunchKernelEx$"),
-        ("mlp_eager", "view and stride", r"^aten::(t|transpose|view|as_strided|_unsafe_view)$"),
-        ("mlp_eager", "ProfilerStep", "^ProfilerStep#2$"),
-        ("mlp_compile", "Triton", "^triton_poi"),
-        ("mlp_compile", "fusion", "^triton_poi"),
-        ("mlp_compile", "guard", "^TorchDynamo Cache Lookup$"),
-        ("mlp_cuda_graph", "CUDA graph", "^cudaGraphLaunch$"),
-        ("linear", "epilogue", "_bias_"),
-        ("train", "reduction", "reduce"),
-        ("train", "HBM", "cunn_SoftMaxForward"),
-        ("matmul_add_64_cold", "Lazy Function Loading", "^(Lazy|Runtime Triggered)"),
-        ("matmul_add_64_20_steps", "Activity Buffer Request", "^Activity Buffer Request$"),
-        ("train", "backward", "Backward"),
-        ("train", "in place", r"^aten::\w+_$"),
-        ("train_ddp", "exposed", "^nccl"),
-        ("train_ddp", "collective", "^nccl"),
-        ("attention_naive", "copy", "^Memcpy"),
-    ],
-)
+@pytest.mark.parametrize(("sample", "term", "pattern"), [
+    ("matmul_add_4096_compile", "a copy before a matmul", "^Memcpy DtoD"),
+    ("matmul_add_64_cold", "a long first step", "."),
+    ("matmul_add_4096_eager", "a long synchronize call", "Synchronize$"),
+    ("linear", "an op with no kernel", r"^aten::(t|transpose|view|as_strided)$"),
+    ("mlp_eager", "kernel", "^nvjet"), ("mlp_eager", "launch", "^cuLaunchKernelEx$"),
+    ("mlp_eager", "view and stride", r"^aten::(t|transpose|view|as_strided|_unsafe_view)$"),
+    ("mlp_eager", "ProfilerStep", "^ProfilerStep#2$"), ("mlp_compile", "Triton", "^triton_poi"),
+    ("mlp_compile", "fusion", "^triton_poi"), ("mlp_compile", "guard", "^TorchDynamo Cache Lookup$"),
+    ("mlp_cuda_graph", "CUDA graph", "^cudaGraphLaunch$"), ("linear", "epilogue", "_bias_"),
+    ("train", "reduction", "reduce"), ("train", "HBM", "cunn_SoftMaxForward"),
+    ("matmul_add_64_cold", "Lazy Function Loading", "^(Lazy|Runtime Triggered)"),
+    ("matmul_add_64_20_steps", "Activity Buffer Request", "^Activity Buffer Request$"),
+    ("train", "backward", "Backward"), ("train", "in place", r"^aten::\w+_$"),
+    ("train_ddp", "exposed", "^nccl"), ("train_ddp", "collective", "^nccl"),
+    ("attention_naive", "copy", "^Memcpy")
+])  # fmt: skip
 def test_an_example(sample, term, pattern):
     found = glossary.example(results(sample), glossary.term(term))
     assert found.gap is None

@@ -32,20 +32,13 @@ def metric(a: float, b: float, noise: bool = False, machine: float = 0.0) -> Met
 FIVE = Limit("step", 0.05, True)
 
 
-@pytest.mark.parametrize(
-    ("found", "over", "excused", "counted"),
-    [
-        (metric(100, 105), False, False, 5),
-        (metric(100, 105.1), True, False, 5.1),
-        (metric(100, 90), False, False, -10),
-        (metric(100, 120, noise=True), False, True, 0),
-        (metric(100, 120, machine=16), False, True, 4),
-        (metric(100, 120, machine=14), True, False, 6),
-        (metric(100, 104, machine=-10), False, False, 4),
-        (metric(100, 106, machine=-10), True, False, 6),
-        (metric(100, 134, noise=True, machine=34), False, True, 0),
-    ],
-)
+@pytest.mark.parametrize(("found", "over", "excused", "counted"), [
+    (metric(100, 105), False, False, 5), (metric(100, 105.1), True, False, 5.1),
+    (metric(100, 90), False, False, -10), (metric(100, 120, noise=True), False, True, 0),
+    (metric(100, 120, machine=16), False, True, 4), (metric(100, 120, machine=14), True, False, 6),
+    (metric(100, 104, machine=-10), False, False, 4), (metric(100, 106, machine=-10), True, False, 6),
+    (metric(100, 134, noise=True, machine=34), False, True, 0)
+])  # fmt: skip
 def test_what_counts(same, found, over, excused, counted):
     """The change without what a slower machine explains; a faster one makes nothing worse than it is."""
     one = outcome(same, FIVE, found)
@@ -92,14 +85,11 @@ def test_what_is_not_known(same):
 
 
 def test_rows(same):
-    rows = limits_rows(
-        [
-            outcome(same, FIVE, metric(100, 101)),
-            outcome(same, FIVE, metric(100, 120, noise=True)),
-            outcome(same, FIVE, metric(100, 120, machine=10)),
-            outcome(same, Limit("launches", 0, False), metric(7, 7)),
-        ]
-    )
+    rows = limits_rows([
+        outcome(same, FIVE, metric(100, 101)), outcome(same, FIVE, metric(100, 120, noise=True)),
+        outcome(same, FIVE, metric(100, 120, machine=10)),
+        outcome(same, Limit("launches", 0, False), metric(7, 7))
+    ])  # fmt: skip
     assert rows == [
         ["step", "+1.0%", "limit +5%", ("within", "good")],
         ["step", "+20.0%", "limit +5%", ("not counted: the machine, noise", "warn")],
@@ -118,17 +108,14 @@ def test_a_gate_on_wall_time_is_called_one(same):
     assert wall_time_note([step, ops]).startswith("step and cpu-op are wall times")
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "relative", "excused"),
-    [
-        (0.0, 0.02, True, True),  # any growth from nothing is above a share of it
-        (0.0, 0.0, True, False),
-        (100.0, 104.0, True, False),
-        (100.0, 106.0, True, True),
-        (None, 106.0, True, False),
-        (0.0, 0.02, False, False),
-        (0.0, 0.06, False, True),
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "relative", "excused"), [
+    (0.0, 0.02, True, True),  # any growth from nothing is above a share of it
+    (0.0, 0.0, True, False),
+    (100.0, 104.0, True, False),
+    (100.0, 106.0, True, True),
+    (None, 106.0, True, False),
+    (0.0, 0.02, False, False),
+    (0.0, 0.06, False, True),
+])  # fmt: skip
 def test_what_only_noise_excuses(a, b, relative, excused):
     assert Outcome(Limit("step", 0.05, relative), a, b, 0.0, 0.0, False).excused is excused

@@ -80,12 +80,10 @@ def test_of_two_steps(two_steps):
         "steps": [("step 0", "1.00 ms", "45.0%", ""), ("step 1", "900 µs", "50.0%", "mixed")],
     }
     assert [(block.title, block.note) for block in found.blocks] == [
-        ("Where a step's time goes", "950 µs, mean of 2"),
-        ("Findings", ""),
-        ("Ops", "self CPU, of 900 µs per step"),
-        ("Kernels and copies", "450 µs per step"),
-        ("Steps", "length, GPU busy"),
-    ]
+        ("Where a step's time goes", "950 µs, mean of 2"), ("Findings", ""),
+        ("Ops", "self CPU, of 900 µs per step"), ("Kernels and copies", "450 µs per step"),
+        ("Steps", "length, GPU busy")
+    ]  # fmt: skip
     parts = {block.key: [entry.part for entry in block.entries] for block in found.blocks}
     assert parts["kernels"] == [300 / 450, 100 / 450, 50 / 450]  # the shares beside them
     assert parts["ops"] == [96 / 900, 46 / 900]
@@ -201,31 +199,21 @@ FULL, HALF = "█" * 20, "█" * 10
 def test_one_column():
     """Bars stand below each other."""
     assert placed(SMALL, 63) == [
-        " It is so. Because of that.",
-        " Try: Do this. Or do that.",
-        " Ops  5 µs",
-        f" aten::mm   5 µs       {FULL}  1 × [2]",
-        " Kernels",
-        f" gemm       5 µs       {FULL} [3]",
-        f" add       12 µs       {HALF} [4]",
-        " Time  1 ms",
-        f" work       9 µs  90%  {FULL[2:]}    at work [0]",
-        " File",
-        " odd  one two three four five six seven eight nine ten [1]",
-        " Step       A      B",
-        " length  1 ms  12 ms [5]",
-    ]
+        " It is so. Because of that.", " Try: Do this. Or do that.", " Ops  5 µs",
+        f" aten::mm   5 µs       {FULL}  1 × [2]", " Kernels", f" gemm       5 µs       {FULL} [3]",
+        f" add       12 µs       {HALF} [4]", " Time  1 ms",
+        f" work       9 µs  90%  {FULL[2:]}    at work [0]", " File",
+        " odd  one two three four five six seven eight nine ten [1]", " Step       A      B",
+        " length  1 ms  12 ms [5]"
+    ]  # fmt: skip
 
 
 def test_what_costs_most_stands_side_by_side():
     assert placed(SMALL, 64)[2:8] == [
-        " Ops  5 µs                        Kernels",
-        " aten::mm  5 µs                   gemm   5 µs [2, 3]",
-        "                                  add   12 µs [4]",
-        " Time  1 ms",
-        f" work  9 µs  90%  {FULL[2:]}    at work [0]",
-        " File",
-    ]
+        " Ops  5 µs                        Kernels", " aten::mm  5 µs                   gemm   5 µs [2, 3]",
+        "                                  add   12 µs [4]", " Time  1 ms",
+        f" work  9 µs  90%  {FULL[2:]}    at work [0]", " File"
+    ]  # fmt: skip
     assert placed(SMALL, 64, without=2)[2:4] == [" Kernels", f" gemm   5 µs       {FULL} [3]"]
     assert placed(SMALL, 103)[2] == " Ops  5 µs".ljust(53) + "Kernels"  # 50 cells, and two apart
 
@@ -243,10 +231,8 @@ def test_two_columns():
     ]
     assert placed(SMALL, 104)[2:] == lines
     assert placed(replace(SMALL, left=()), 104)[2:5] == [
-        " Ops  5 µs",
-        f" aten::mm   5 µs  {FULL}  1 × [0]",
-        " Kernels",
-    ]
+        " Ops  5 µs", f" aten::mm   5 µs  {FULL}  1 × [0]", " Kernels"
+    ]  # fmt: skip
 
 
 def test_three_columns():
@@ -299,11 +285,8 @@ def test_where_few_lines_are_seen_the_parts_and_the_advice_come_before_the_reaso
     no_time = replace(long, left=long.left[1:])
     assert placed(no_time, 27, 4)[:3] == [said[0], " Try: Do this…", " Ops  5 µs"]
     assert placed(no_time, 21, 6)[:4] == [
-        " It is so…",
-        " Try: Do this; or do",
-        " that, if it is so.",
-        " Ops  5 µs",
-    ]
+        " It is so…", " Try: Do this; or do", " that, if it is so.", " Ops  5 µs"
+    ]  # fmt: skip
     assert placed(replace(long, advice=""), 21, 5)[:3] == [" It is so; because of", " that.", " Ops  5 µs"]
     assert placed(replace(long, reason="", advice=""), 20)[0] == " Ops  5 µs"
 

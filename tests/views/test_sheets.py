@@ -60,17 +60,10 @@ def test_facts_are_wrapped():
     assert text.labels == 8
 
 
-@pytest.mark.parametrize(
-    ("target", "single"),
-    [
-        (Target(event=0), True),
-        (Target(gap=0), True),
-        (Target(event=3, span=(0, 1)), True),
-        (Target(event=-1, span=(0, 1)), False),
-        (Target(span=(0, 1)), False),
-        (Target(difference=(0, 0)), False),
-        (Target("steps", said="text"), False),
-    ],
-)
+@pytest.mark.parametrize(("target", "single"), [
+    (Target(event=0), True), (Target(gap=0), True), (Target(event=3, span=(0, 1)), True),
+    (Target(event=-1, span=(0, 1)), False), (Target(span=(0, 1)), False), (Target(difference=(0, 0)), False),
+    (Target("steps", said="text"), False)
+])  # fmt: skip
 def test_what_is_about_a_single_event_or_gap(target, single):
     assert target.is_single is single

@@ -119,12 +119,9 @@ def test_no_line_is_wider_than_the_terminal(path, width):
     results = Part(load(path))
     summary = summarize(results)
     lines = [
-        *summary_lines(summary, width),
-        *gaps_lines(results, width),
-        *steps_lines(summary.steps, width),
-        *findings_lines(results, width),
-        *efficiency_lines(efficiency_of(results), width),
-    ]
+        *summary_lines(summary, width), *gaps_lines(results, width), *steps_lines(summary.steps, width),
+        *findings_lines(results, width), *efficiency_lines(efficiency_of(results), width)
+    ]  # fmt: skip
     for line in plain_text(lines).splitlines():
         assert cell_len(line) <= width, line
 

@@ -102,16 +102,11 @@ def test_what_is_said_to_launch_nothing_launches_nothing():
 
 # From recorded traces: {op: kernels and copies on the device by one call, with the ops in it}.
 MEASURED = {
-    "aten::cudnn_convolution": {1, 2, 4},
-    "aten::cudnn_convolution_backward": {2, 4, 5, 7, 8},
-    "aten::index": {1, 2, 3},
-    "aten::max_pool2d_with_indices_backward": {2},
-    "aten::pow": {1, 2},
-    "aten::where": {1, 2},
-    "aten::native_layer_norm_backward": {2},
-    "aten::sigmoid_backward": {1},
-    "aten::threshold_backward": {1},
-}
+    "aten::cudnn_convolution": {1, 2, 4}, "aten::cudnn_convolution_backward": {2, 4, 5, 7, 8},
+    "aten::index": {1, 2, 3}, "aten::max_pool2d_with_indices_backward": {2}, "aten::pow": {1, 2},
+    "aten::where": {1, 2}, "aten::native_layer_norm_backward": {2}, "aten::sigmoid_backward": {1},
+    "aten::threshold_backward": {1}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -202,30 +197,27 @@ def test_why_a_kernel_took_longer_is_not_known(tmp_path):
     assert "The trace does not say why" in " ".join(explain(trace, slow[0]).why)
 
 
-@pytest.mark.parametrize(
-    ("shape", "strides", "said"),
-    [
-        ((64,), [1], ", stride 1: in order"),
-        ((64, 128), [128, 1], ", strides 128, 1: in order"),
-        ((32, 64), [1, 32], ", strides 1, 32: a transposed view"),
-        ((8, 64, 32), [2048, 1, 64], ", strides 2048, 1, 64: a transposed view"),
-        ((4, 8, 16), [16, 64, 1], ", strides 16, 64, 1: a view with its dimensions in a different order"),
-        ((2, 3, 4, 5), [60, 20, 1, 4], ", strides 60, 20, 1, 4: a transposed view"),
-        (  # the first two are exchanged as well
-            (2, 3, 4, 5),
-            [20, 40, 1, 4],
-            ", strides 20, 40, 1, 4: a view with its dimensions in a different order",
-        ),
-        ((2, 3, 4, 5), [60, 1, 15, 3], ", strides 60, 1, 15, 3: channels last"),
-        ((64, 128), [0, 1], ", strides 0, 1: expanded: the same elements are read again"),
-        ((64, 100), [128, 1], ", strides 128, 1: a view of part of a larger tensor"),
-        ((1, 128), [7, 1], ", strides 7, 1: in order"),
-        ((0, 4), [9, 9], ", strides 9, 9: in order"),
-        ((64, 128), [128], ""),
-        ((64, 128), [128, "1"], ""),
-        ((64, 128), None, ""),
-    ],
-)
+@pytest.mark.parametrize(("shape", "strides", "said"), [
+    ((64,), [1], ", stride 1: in order"),
+    ((64, 128), [128, 1], ", strides 128, 1: in order"),
+    ((32, 64), [1, 32], ", strides 1, 32: a transposed view"),
+    ((8, 64, 32), [2048, 1, 64], ", strides 2048, 1, 64: a transposed view"),
+    ((4, 8, 16), [16, 64, 1], ", strides 16, 64, 1: a view with its dimensions in a different order"),
+    ((2, 3, 4, 5), [60, 20, 1, 4], ", strides 60, 20, 1, 4: a transposed view"),
+    (  # the first two are exchanged as well
+        (2, 3, 4, 5),
+        [20, 40, 1, 4],
+        ", strides 20, 40, 1, 4: a view with its dimensions in a different order",
+    ),
+    ((2, 3, 4, 5), [60, 1, 15, 3], ", strides 60, 1, 15, 3: channels last"),
+    ((64, 128), [0, 1], ", strides 0, 1: expanded: the same elements are read again"),
+    ((64, 100), [128, 1], ", strides 128, 1: a view of part of a larger tensor"),
+    ((1, 128), [7, 1], ", strides 7, 1: in order"),
+    ((0, 4), [9, 9], ", strides 9, 9: in order"),
+    ((64, 128), [128], ""),
+    ((64, 128), [128, "1"], ""),
+    ((64, 128), None, ""),
+])  # fmt: skip
 def test_how_elements_lie(shape, strides, said):
     assert layout(shape, strides) == said
 
