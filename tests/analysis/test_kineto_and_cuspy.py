@@ -74,8 +74,6 @@ def ops(results: Part) -> dict[str, AverageRow]:
 
 
 # -- a plain reading, of nothing but the JSON
-
-
 def device_times(path: Path) -> Counter[str]:
     """The time of the work that each op itself launched, in ns, by the op's name: by `External id` where the
     file has it, otherwise by the innermost op around the launch, in whatever thread that is."""
@@ -111,8 +109,6 @@ def test_device_times_of_ops_are_those_of_a_plain_reading(name):
 
 
 # -- the pairs
-
-
 def test_each_op_is_called_as_often(pair):
     kineto, cuspy = map(ops, pair)
     assert list(kineto) == list(cuspy)

@@ -35,8 +35,6 @@ def spans(steps: StepTable) -> list[tuple[float, float]]:
 
 
 # Optimizer.step
-
-
 def training(count: int, first: float = 0) -> list[Event]:
     """Steps of 100 us: eight ops of 10 us each, then the optimizer for 15 us."""
     events = []
@@ -109,8 +107,6 @@ def test_a_recording_that_began_and_ended_within_a_step():
 
 
 # Annotations
-
-
 def loop(name: str, count: int, tid: int = 9, kernels: str = "ab", offset: float = 0) -> list[Event]:
     """Rounds of 100 us, of which the annotation takes 80; `*` in its name becomes the number of the round."""
     events = []
@@ -264,8 +260,6 @@ def test_of_two_loops_the_one_of_the_thread_that_launches_most(tmp_path):
 
 
 # What repeats
-
-
 def waits(count: int, period: int) -> list[Event]:
     """A wait for the device in each repetition."""
     return [

@@ -73,8 +73,6 @@ def command(*words: object) -> tuple[int, str, str]:
 
 
 # The example
-
-
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder into which pip has installed it."""
@@ -148,8 +146,6 @@ def test_they_can_be_left_out(install, trace, monkeypatch):
 
 
 # Rules
-
-
 def test_what_a_rule_says_is_safe(install, trace):
     install(RULE, rules="loud = acme_plugin:rule")
     code, out, err = command("findings", trace, "--json")
@@ -189,8 +185,6 @@ def test_a_rule_cannot_take_the_place_of_ours(install, trace):
 
 
 # Kernels
-
-
 def test_a_family_of_kernels(install):
     code = """
         from tracetui.analysis.names.model import KernelName
@@ -302,8 +296,6 @@ def test_a_view_that_is_none_or_takes_our_name(install, trace, point):
 
 
 # What is cached
-
-
 def test_what_plugins_say_is_not_cached(install, trace, cache, monkeypatch):
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     source = tt.load(trace).columns.reader.source

@@ -112,8 +112,6 @@ def run(*words: str) -> Result:
 
 
 # What is asked
-
-
 @pytest.mark.parametrize(("text", "value"), [
     ("500ms", 0.5), ("2", 2.0), ("2s", 2.0), ("1.5 h", 5400.0), ("10m", 600.0), ("250us", 0.00025),
     (".5s", 0.5), ("5\u03bcs", 5e-6)
@@ -173,8 +171,6 @@ def test_a_folder_that_others_can_enter_is_refused(tmp_path):
 
 
 # Answering
-
-
 def knock(path: Path, kind: bytes, body: bytes, size: int | None = None) -> socket.socket:
     client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     client.bind(str(path.with_name(f"client{time.monotonic_ns()}")))
@@ -290,8 +286,6 @@ def test_the_answerer_comes_back_and_ends_with_the_job(meeting, monkeypatch):
 
 
 # Finding
-
-
 def test_a_process_that_asks_is_found_and_others_are_not(job):
     begun = time.time()
     one = found(job("600"))
@@ -352,8 +346,6 @@ def test_what_a_target_names():
 
 
 # Recording
-
-
 def test_a_recording(job, tmp_path):
     process = job("600")
     one = found(process)
@@ -735,8 +727,6 @@ def test_the_job_killed_at_any_moment_is_said(job, tmp_path):
 
 
 # The commands
-
-
 @pytest.fixture
 def meetings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The user's runtime directory."""

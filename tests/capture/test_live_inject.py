@@ -303,8 +303,6 @@ def test_errors_are_shown_safely(start, tmp_path, monkeypatch):
 
 
 # --- Why a process cannot be asked ------------------------------------------------------------------------
-
-
 def refusal(pid: int, output: Path) -> str:
     with pytest.raises(AttachError) as caught:
         list(record_injected(pid, Wanted(0.1), output))

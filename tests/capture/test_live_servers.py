@@ -545,8 +545,6 @@ def test_the_folder_stays_while_the_server_could_still_write(sglang, tmp_path, m
 
 
 # --- What is no such server, or a broken one ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("url", [
     "localhost:8000", "ftp://localhost", "http://", "http://me:secret@host", "http://host:port", "http://[",
     ""
@@ -679,8 +677,6 @@ def test_an_output_that_cannot_be_written(vllm, tmp_path):
 
 
 # --- Where the server is, and what it was started with ----------------------------------------------------
-
-
 @pytest.mark.parametrize(("arguments", "environment", "folder", "shapes"), [
     ([], {}, None, False),
     (["--profiler-config", '{"profiler": "torch", "torch_profiler_dir": "/a b"}'], {}, "/a b", False),

@@ -46,8 +46,6 @@ def raw(path: str, cat: str) -> list[dict[str, Any]]:
 
 
 # The contract
-
-
 def test_the_fields_of_json():
     found = as_json(EAGER, COMPILED)
     assert list(found) == [
@@ -191,8 +189,6 @@ def test_lines_fit_the_terminal(pair, width, monkeypatch):
 
 
 # Steps of one trace
-
-
 def test_a_step_and_the_others():
     found = as_json(EAGER, "--step", "4")
     assert found["a"]["steps"] == [2, 3]
@@ -236,8 +232,6 @@ def test_a_missing_file_is_one_line(second):
 
 
 # Limits
-
-
 @pytest.mark.parametrize(("text", "limit"), [
     ("step=5%", ("step", 0.05, True)), ("STEP = 5.5 %", ("step", 0.055, True)),
     ("device=50us", ("device", 50_000.0, False)), ("device=1.5ms", ("device", 1_500_000.0, False)),
@@ -329,8 +323,6 @@ def test_what_is_not_known_is_over_its_limit(tmp_path):
 
 
 # Baselines
-
-
 def test_a_baseline_is_kept_and_compared_with(state, tmp_path):
     assert run("--list").stdout.startswith("no baselines in ")
     kept = run(EAGER, "--baseline", "main", "--save")
@@ -452,8 +444,6 @@ def test_tab_completes_the_names_of_baselines():
 
 
 # Two traces on the command line
-
-
 @pytest.mark.parametrize("words", [("open", EAGER, COMPILED), (EAGER, COMPILED)])
 def test_open_prints_the_comparison_without_a_terminal(words):
     result = CliRunner().invoke(main, list(words))

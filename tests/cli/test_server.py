@@ -172,8 +172,6 @@ def alone(tmp_path: Path) -> Iterator[Callable[..., Served]]:
 
 
 # Whom it answers
-
-
 @pytest.mark.parametrize(("host", "name"), [
     ("localhost:8000", "localhost"), ("LocalHost.:8000", "localhost"), ("127.0.0.1", "127.0.0.1"),
     ("[::1]:8000", "::1"), ("::1", "::1"), ("box.example:80", "box.example"), ("", ""), ("[x", ""),
@@ -281,8 +279,6 @@ async def test_the_page_says_what_it_shows(tmp_path, alone):
 
 
 # Sizes
-
-
 @pytest.mark.parametrize(
     ("size", "expected"),
     [((80, 24), (80, 24)), ((0, -5), (1, 1)), ((10**30, 100_000), (1000, 500)), ((-(10**30), 1), (1, 1))],
@@ -478,8 +474,6 @@ async def test_input_that_is_no_key_is_ignored(shared):
 
 
 # Who leaves, and how
-
-
 async def test_a_browser_that_vanishes_takes_its_viewer_along(shared):
     with shake_hands(shared) as polite:
         assert await until(lambda: len(shared.below) == 1, 10)
@@ -613,8 +607,6 @@ async def test_what_is_no_http_is_no_traceback(shared):
 
 
 # Downloads
-
-
 async def export(browser: Any, name: str) -> str:
     """The key of a file to download."""
     for _ in range(20):  # while the overview grows, the question stays

@@ -395,8 +395,6 @@ def test_a_signal_leaves_nothing_half(tmp_path):
 
 
 # What only its owner may read
-
-
 def test_a_private_folder_closes_what_was_open(tmp_path, umask):
     folder = tmp_path / "a" / "b"
     make_private(folder)
@@ -437,8 +435,6 @@ def test_a_baseline_in_a_folder_of_its_own_is_for_everybody(tmp_path, umask):
 
 
 # Captures
-
-
 def sources(folder: Path) -> dict[str, Path]:
     scratch = folder / "scratch"
     scratch.mkdir()

@@ -82,8 +82,6 @@ def evidence(trace: Trace, finding: Finding) -> list[str]:
 
 
 # Communication: 1,000 us of device time, of which `alone` have a collective and nothing else.
-
-
 def rank(alone: float) -> list[Event]:
     return [
         launch(100, 1),
@@ -184,8 +182,6 @@ def test_a_step_that_waits_for_the_others_is_named(tmp_path, wait, said, device)
 
 
 # Data loading: two steps of 1,000 us, with `wait` in each.
-
-
 def loop(wait: float, *more: Event) -> list[Event]:
     events = list(more)
     for n in range(2):
@@ -260,8 +256,6 @@ def test_the_advice_on_data_loading_is_not_what_the_program_does(tmp_path):
 
 
 # Blocking calls: .item() waits `wait` of some 2,000 us.
-
-
 def item(wait: float, busy: float = 300) -> list[Event]:
     return [
         *run(10, busy, 1), cpu("aten::item", 20, wait + 20),
@@ -291,8 +285,6 @@ def test_a_wait_outside_of_ops_is_no_blocking_op(tmp_path):
 
 
 # Copies: from pageable memory, and while nothing computes.
-
-
 def copying(length: float, way: str, start: float = 100) -> list[Event]:
     waits = length + 8 if way == "DtoH (Device -> Pageable)" else 4
     return [
@@ -358,8 +350,6 @@ def test_exposed_copies_of_a_step_and_of_a_range(tmp_path):
 
 
 # Products: unaligned operands, and fp32 without tensor cores.
-
-
 def products(name: str, length: float) -> list[Event]:
     return [*run(100, length, 1, name), *run(100 + length, 1000 - length, 2, ALIGNED)]
 
@@ -524,8 +514,6 @@ def test_no_fused_attention_is_advised_in_fp64(tmp_path):
 
 
 # A device that is idle for other reasons than overhead: work is queued, and waits.
-
-
 @pytest.mark.parametrize(("length", "severity"), [(200, "low"), (600, "high")])
 def test_faster_kernels_are_of_little_use_where_the_cpu_sets_the_pace(tmp_path, length, severity):
     events = [step(n, 1000 * n, 1000) for n in (0, 1)]
@@ -587,8 +575,6 @@ def test_an_annotation_that_is_most_of_the_time_without_a_call(tmp_path, times, 
 
 
 # The same kernel in each of three steps.
-
-
 def steps(lengths: tuple[float, ...], other: str = "mm") -> list[Event]:
     events = []
     for n, length in enumerate(lengths):
@@ -615,8 +601,6 @@ def test_no_spread_between_steps_that_run_other_things(tmp_path):
 
 
 # What else a sentence claims.
-
-
 def test_the_children_named_are_those_that_take_most_over_all_calls(tmp_path):
     events = []
     for n in range(3):
@@ -783,8 +767,6 @@ def test_compiling_is_no_cold_start(tmp_path):
 
 
 # Attention in parts: 100 us of products, 100 us between, 100 us of softmax.
-
-
 def attention(start: float, first: int, op: str = "aten::bmm", way: str = "forward") -> list[Event]:
     events = []
     parts = [(GEMM, op), (ADD, "aten::add"), (SOFTMAX.format(way=way), "aten::_softmax"), (GEMM, op)]
@@ -874,8 +856,6 @@ def test_the_kernels_that_pass_over_memory_most_are_named(tmp_path):
 
 
 # Very many collectives, of `length` each, behind 2 us of computation.
-
-
 def collectives(count: int, length: float, elements: int | None) -> list[Event]:
     events = []
     sent = {} if elements is None else {"In msg nelems": elements, "dtype": "Float"}
@@ -911,8 +891,6 @@ def test_small_collectives_per_step(tmp_path):
 
 
 # The recording itself.
-
-
 def ddp(buffers: float, gradients: float, forward: str = "DistributedDataParallel.forward") -> list[Event]:
     """A step of 1,000 us in which DDP's own copies take so long on the CPU."""
     return [
@@ -1103,8 +1081,6 @@ def test_a_stretch_within_one_kernel_has_no_findings(tmp_path):
 
 
 # What the idle time is put down to, and what is advised.
-
-
 def test_where_no_work_ends_the_idle_time_the_last_work_shows_it(tmp_path):
     events = [launch(0, 1), launch(5, 2), kernel(10, 10, 1), kernel(20, 10, 2)]
     finding = found(trace := trace_of(tmp_path, step(0, 10, 990), *events), "overhead_bound")
@@ -1372,8 +1348,6 @@ def test_layout_conversions(tmp_path, length, fires):
 
 
 # Work of before the recording: kernels without a launch, before the first of their stream that has one.
-
-
 def earlier(length: float, own: float) -> list[Event]:
     """Of two events launched before the recording, the second follows its predecessor at once."""
     queued = [kernel(10, length - 1, 900), kernel(10 + length - 1, 1, 901)]
@@ -1434,8 +1408,6 @@ def test_where_nothing_links_launches_and_work_nothing_is_said_of_them(tmp_path)
 
 
 # What a program does to itself, step after step.
-
-
 def small(op: str, start: float, correlation: int, busy: float = 2, **args: str) -> list[Event]:
     """An op of 8 us that launches a short kernel."""
     return [cpu(op, start, 8, **args), launch(start + 2, correlation), kernel(start + 9, busy, correlation)]

@@ -105,8 +105,6 @@ def same(one: Trace, other: Trace, events: int = 200) -> None:
 
 
 # -- what is kept is what was read
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kept_sample_equals_the_one_that_was_read(name, cache):
     path = SAMPLES / f"{name}.json.gz"
@@ -205,8 +203,6 @@ def test_it_says_at_once_that_it_is_there(path, cache):
 
 
 # -- a cache that lies: never a wrong number, never an error
-
-
 def mutated(path: Path, change: Callable[[bytes], bytes]) -> None:
     """Change a file in place, with its times and its inode as they were."""
     status = path.stat()
@@ -586,8 +582,6 @@ def test_deleted_cut_or_overwritten_while_in_use(mapped, path, cache, monkeypatc
 
 
 # -- when, how much, and for how long
-
-
 def test_small_traces_are_not_kept(path, cache, monkeypatch):
     monkeypatch.setattr(saved, "WORTH", path.stat().st_size + 1)
     assert not saved.save(load(path))

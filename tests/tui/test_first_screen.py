@@ -60,8 +60,6 @@ def entries_of(overview: Overview) -> int:
 
 
 # The questions
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 @pytest.mark.parametrize(
     ("name", "verdict", "idle"),
@@ -222,8 +220,6 @@ def own_times(events: list[dict[str, Any]]) -> dict[str, float]:
 
 
 # The bar
-
-
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
 def test_the_parts_add_up_and_each_has_its_evidence(path):
     results = results_of(path.name.split(".")[0])
@@ -388,8 +384,6 @@ def test_a_verdict_without_a_reason_to_show_still_fits():
 
 
 # The overview
-
-
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
 def test_every_line_fits_and_every_entry_is_there_once(path):
     overview = whole(results_of(path.name.split(".")[0]))

@@ -108,8 +108,6 @@ def contrast(a: str, b: str) -> float:
 
 
 # Tables
-
-
 def test_times_of_a_column_have_one_unit_and_line_up():
     values = np.array([1_234_567, 0, 999, 60_000_000_001], dtype=np.int64)
     column = time_column("t", "Self GPU", values)

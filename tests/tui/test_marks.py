@@ -54,8 +54,6 @@ def listed(app: TracetuiApp) -> MarksScreen:
 
 
 # The list of marks
-
-
 def test_marks_are_kept_by_file_and_an_empty_label_takes_one_away(tmp_path):
     marks = with_mark(with_mark([], Mark(20, " two ")), Mark(10, "one\x1b[2J", "a\nb", "aten::mm", "s7", 5))
     assert marks == [Mark(10, "one␛[2J", "a\nb", "aten::mm", "s7", 5), Mark(20, "two")]
@@ -215,8 +213,6 @@ def test_a_mark_finds_its_event_again(llama):
 
 
 # In the app
-
-
 async def test_marks_are_there_at_the_next_opening():
     async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("right", "m", *"here it is [b]", "enter")

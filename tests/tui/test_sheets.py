@@ -215,8 +215,6 @@ async def test_the_terminal_shows_the_timeline_as_a_sheet_walks_it():
 
 
 # Walking
-
-
 async def test_walking_the_matches_shows_each_and_esc_goes_back():
     app = app_of(LLAMA)
     async with app.run_test(size=USUAL) as pilot:
@@ -266,8 +264,6 @@ async def test_walking_the_marks_shows_each_and_esc_goes_back():
 
 
 # Gaps
-
-
 async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it():
     app = app_of(MLP)
     async with app.run_test(size=SMALL) as pilot:
@@ -310,8 +306,6 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it():
 
 
 # Opening
-
-
 def test_what_can_be_opened_is_grouped_and_found_by_words(tmp_path):
     from tracetui.session.recent import Recent
 
@@ -420,8 +414,6 @@ async def test_the_first_screen_begins_with_a_folder(tmp_path):
 
 
 # The glossary
-
-
 async def test_the_glossary_says_what_a_word_means_and_shows_an_example():
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:

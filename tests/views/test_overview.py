@@ -157,8 +157,6 @@ def test_several_devices(tmp_path):
 
 
 # Where it stands
-
-
 def placed(overview: Overview, width: int, height: int = 0, without: int = -1) -> list[str]:
     """The lines as the screen shows them; each entry's first cell, and its place in reading order."""
     count = sum(len(block.entries) for block in (*overview.left, *overview.right))
