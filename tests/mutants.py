@@ -228,12 +228,10 @@ class Places(ast.NodeVisitor):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         begin, end = self.span(node)
         self.add(
-            node,
-            begin,
-            end,
+            node, begin, end,
             {ast.Not: "", ast.USub: "+", ast.Invert: "", ast.UAdd: "-"}[type(node.op)]
-            + self.source[slice(*self.span(node.operand))],
-        )
+            + self.source[slice(*self.span(node.operand))]
+        )  # fmt: skip
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:

@@ -153,10 +153,9 @@ def test_helper_ops_are_left_out(tmp_path):
 
 def test_the_annotation_of_a_collective_is_asynchronous(tmp_path):
     events = [
-        slice_("record_param_comms", 0, 100),
-        slice_("nccl:all_reduce", 10, 80, cat="user_annotation"),
-        slice_("cuLaunchKernelEx", 20, 5, cat="cuda_driver"),
-    ]
+        slice_("record_param_comms", 0, 100), slice_("nccl:all_reduce", 10, 80, cat="user_annotation"),
+        slice_("cuLaunchKernelEx", 20, 5, cat="cuda_driver")
+    ]  # fmt: skip
     rows = rows_by_key(averages(load(write_trace(tmp_path / "t.json", events))))
     assert rows["record_param_comms", False, False].self_cpu == 95_000
     work = rows["nccl:all_reduce", False, True]
@@ -410,10 +409,9 @@ def test_a_collective_stands_outside_of_the_tree(tmp_path):
         cpu("aten::add", 20, 10)
     )  # fmt: skip
     assert numbers(trace) == {
-        "step": (1, 100_000, 90_000, 0, 0),
-        "nccl:all_reduce": (1, 50_000, 0, 0, 0),
-        "aten::add": (1, 10_000, 10_000, 0, 0),
-    }
+        "step": (1, 100_000, 90_000, 0, 0), "nccl:all_reduce": (1, 50_000, 0, 0, 0),
+        "aten::add": (1, 10_000, 10_000, 0, 0)
+    }  # fmt: skip
     assert is_collective("gloo:x")
     assert not is_collective("my nccl:x")
 

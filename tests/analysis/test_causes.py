@@ -151,9 +151,8 @@ USUAL = [e for n in (95, 96, 97) for e in (launch(10 * n, n), kernel(10 * n + 9,
 def elsewhere(number: int, start: float, end: float, device: int = 1) -> Event:
     """A kernel of another device, whose launch was not recorded."""
     return kernel(start, end - start, number) | {
-        "pid": device,
-        "args": {"device": device, "stream": 7, "correlation": number},
-    }
+        "pid": device, "args": {"device": device, "stream": 7, "correlation": number}
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("spans", "end", "name"), [

@@ -171,10 +171,9 @@ def test_threads_in_any_window_are_those_that_a_search_of_each_finds(tmp_path):
 def test_steps_on_many_threads_take_no_longer_for_their_number(tmp_path):
     """Each step was compared with every thread: a minute for these."""
     events = [
-        other(event, thread)
-        for thread in range(1500)
+        other(event, thread) for thread in range(1500)
         for event in (step(thread, 100 * thread, 90), cpu("aten::mm", 100 * thread + 1, 5))
-    ]
+    ]  # fmt: skip
     trace = trace_of(tmp_path, *events)
     begun = time.process_time()
     verdicts = [row.verdict.cpu for row in summarize_steps(trace).rows]

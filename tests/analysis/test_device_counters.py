@@ -43,9 +43,8 @@ def cycles(at: float, value: float) -> Event:
 def test_a_counter_has_its_device_and_its_unit(tmp_path):
     trace = trace_of(tmp_path, *run(10, 5, 1), sample(POWER, 12, 300), sample(POWER, 11, 200, gpu=3))
     assert [(c.name, c.unit, c.device, c.value.tolist()) for c in counters_of(trace)] == [
-        ("Power", "W", 0, [300]),
-        ("Power", "W", 3, [200]),
-    ]
+        ("Power", "W", 0, [300]), ("Power", "W", 3, [200])
+    ]  # fmt: skip
     # Other counters stay as they are.
     other = {"ph": "C", "name": "Load (%)", "pid": 9, "ts": 12, "args": {"value": 3}}
     (found,) = counters_of(trace_of(tmp_path, *run(10, 5, 1), other))
@@ -158,9 +157,8 @@ def test_where_it_is_told():
     *_, overview = overviews(results)
     block = next(one for one in overview.right if one.key == "counters")
     assert [(entry.name, entry.numbers) for entry in block.entries] == [
-        ("SM active", ("94%",)),
-        ("DRAM", ("8.3%",)),
-    ]
+        ("SM active", ("94%",)), ("DRAM", ("8.3%",))
+    ]  # fmt: skip
     said = "while kernels ran: SM active 94%; while busy: DRAM 8.3% of peak (a sample every 100 µs)"
     summary = summarize(results)
     assert said in summary_markdown(summary)

@@ -71,9 +71,8 @@ def test_bytes_that_one_call_does_not_know_are_not_known():
 
 def test_an_op_has_all_its_kernels_and_its_kernel_only_its_own(tmp_path):
     events = [
-        *product_of(0, 1, (SPLIT, 1), (GEMM, 3), ("Memset (Device)", 0.5)),
-        *product_of(1000, 2, (GEMM, 4)),
-    ]
+        *product_of(0, 1, (SPLIT, 1), (GEMM, 3), ("Memset (Device)", 0.5)), *product_of(1000, 2, (GEMM, 4))
+    ]  # fmt: skip
     trace = trace_of(tmp_path, *events, **H200)
     table = efficiency(trace)
     (op,), (made,) = table.ops, table.kernels
@@ -95,9 +94,8 @@ def test_rows_by_time_and_shapes(tmp_path):
     ]  # fmt: skip
     table = efficiency(trace_of(tmp_path, *events, **H200))
     assert [(row.shape, row.duration) for row in table.ops] == [
-        ("1024 x 256 x 1024", 5000),
-        ("1024 x 256 x 512", 4000),
-    ]
+        ("1024 x 256 x 1024", 5000), ("1024 x 256 x 512", 4000)
+    ]  # fmt: skip
     (made,) = table.kernels
     assert (made.shape, made.calls, made.duration, made.flops) == ("", 3, 9000, 4 * FLOPS)
 

@@ -31,10 +31,9 @@ def pieces(trace: Trace) -> dict[str, int]:
 def usual(begin: float, first: int, count: int = 20) -> list[Event]:
     """Launches of 4 us each, one every 20 us."""
     return [
-        event
-        for n in range(count)
+        event for n in range(count)
         for event in (launch(begin + 20 * n, first + n), kernel(begin + 6 + 20 * n, 10, first + n, name="k"))
-    ]
+    ]  # fmt: skip
 
 
 def test_a_long_first_launch_is_initialisation(tmp_path):

@@ -79,10 +79,9 @@ SHAPE = st.lists(st.integers(-1, 2**50), max_size=5)
 
 
 @given(
-    NAMES,
-    st.lists(SHAPE, max_size=12),
-    st.lists(st.sampled_from(["[1, 1]", "0", "True", "x", ""]), max_size=12),
-)
+    NAMES, st.lists(SHAPE, max_size=12),
+    st.lists(st.sampled_from(["[1, 1]", "0", "True", "x", ""]), max_size=12)
+)  # fmt: skip
 def test_any_shapes_are_answered(name, dims, values):
     work = work_of(name, {"Input Dims": dims, "Input type": ["float"] * len(dims), "Concrete Inputs": values})
     assert work is None or (work.flops >= 0 and (work.bytes is None or work.bytes >= 0))
@@ -161,10 +160,9 @@ def test_which_device_it_is(properties, known):
     assert (find_peak(properties) is not None) == known
 
 
-@pytest.mark.parametrize(
-    ("gib", "known"),
-    [(192, True), (192 * 0.951, True), (192 * 0.949, False), (192 * 1.049, True), (192 * 1.051, False)],
-)
+@pytest.mark.parametrize(("gib", "known"), [
+    (192, True), (192 * 0.951, True), (192 * 0.949, False), (192 * 1.049, True), (192 * 1.051, False)
+])  # fmt: skip
 def test_a_nameless_device_is_known_by_its_memory(gib, known):
     nameless = {
         "name": "", "computeMajor": 9, "computeMinor": 4, "numSms": 304, "totalGlobalMem": gib * 2**30

@@ -54,20 +54,17 @@ def replay(start: float, correlation: int) -> list[Event]:
     return [
         launch(start, correlation, 9, "cudaGraphLaunch")
         | {"args": {"External id": 4, "correlation": correlation}},
-        node(start + 20, 10, correlation, 1, WQ),
-        node(start + 31, 9, correlation, 2, WQ),
-        node(start + 40, 5, correlation, 3, WO),
-        node(start + 50, 30, correlation, 4, FFN, tid=8),
+        node(start + 20, 10, correlation, 1, WQ), node(start + 31, 9, correlation, 2, WQ),
+        node(start + 40, 5, correlation, 3, WO), node(start + 50, 30, correlation, 4, FFN, tid=8),
         node(start + 81, 4, correlation, 5, FFN | {"autograd_phase": "backward"}),
-        node(start + 90, 2, correlation, 6, {}),
-    ]
+        node(start + 90, 2, correlation, 6, {})
+    ]  # fmt: skip
 
 
 def annotated(tmp_path: Path) -> Trace:
-    names = [
-        {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}},
-        {"ph": "M", "name": "thread_name", "pid": 0, "tid": 8, "args": {"name": "tensor parallel"}},
-    ]
+    names = [{"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}}, {
+        "ph": "M", "name": "thread_name", "pid": 0, "tid": 8, "args": {"name": "tensor parallel"}
+    }]  # fmt: skip
     step = cpu("replay", 0, 500, **{"External id": 4})
     return trace_of(tmp_path, *names, step, *replay(10, 30), *replay(210, 31), cudaGraphInlineAnnotated=True)
 
@@ -159,18 +156,16 @@ def test_modules_have_a_lane_where_no_launch_was_recorded(tmp_path):
 def test_a_module_alone_in_each_replay(tmp_path):
     """What follows in the next replay, or on another device, is another call of it."""
     events = [
-        e
-        for n in range(3)
+        e for n in range(3)
         for e in (launch(100 * n, 30 + n, 9, "cudaGraphLaunch"), node(100 * n + 20, 10, 30 + n, 1, WQ))
-    ]
+    ]  # fmt: skip
     away = node(320, 10, 32, 1, WQ)
     away |= {"pid": 1, "args": away["args"] | {"device": 1}}
     trace = with_module_lanes(trace_of(tmp_path, *events, away, cudaGraphInlineAnnotated=True))
     starts = [
         (lane.device, [int(trace.start[i]) for i in range(lane.first, lane.last) if not trace.depth[i]])
-        for lane in trace.lanes
-        if lane.name == TITLE
-    ]
+        for lane in trace.lanes if lane.name == TITLE
+    ]  # fmt: skip
     assert starts == [(0, [20_000, 120_000, 220_000]), (1, [320_000])]
 
 

@@ -216,10 +216,9 @@ def test_names_of_libraries(name, family, kind, short):
     assert (found.family, found.kind, found.short) == (family, kind, short)
 
 
-@pytest.mark.parametrize(
-    ("base", "dtype"),
-    [("sm100_fp8_gemm_1d1d", "fp8"), ("sm100_fp8_fp4_gemm_1d1d", None), ("transpose", "bf16")],
-)
+@pytest.mark.parametrize(("base", "dtype"), [
+    ("sm100_fp8_gemm_1d1d", "fp8"), ("sm100_fp8_fp4_gemm_1d1d", None), ("transpose", "bf16")
+])  # fmt: skip
 def test_the_type_of_a_result_is_not_that_of_the_operands(base, dtype):
     assert decode(f"void deep_gemm::{base}_impl<128u, cutlass::bfloat16_t>(int*)").dtype == dtype
 
@@ -434,10 +433,9 @@ def test_letters_of_tensile_and_nccl():
     assert set(said) == {"Sum", "TREE", "LL128"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["nvjet_", "nvjet_x_1x1", "nvjet_sm120_hsh_mma_96x256x64_2_48x64x64_bz_TNNN", "Cijk_", "Cijk_Alik_Bljk_"],
-)
+@pytest.mark.parametrize("name", [
+    "nvjet_", "nvjet_x_1x1", "nvjet_sm120_hsh_mma_96x256x64_2_48x64x64_bz_TNNN", "Cijk_", "Cijk_Alik_Bljk_"
+])  # fmt: skip
 def test_letters_of_strange_names(name):
     assert all(part in name and meaning for part, meaning in letters(decode(name)))
 

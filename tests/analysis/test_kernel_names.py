@@ -213,10 +213,9 @@ def test_any_text_is_decoded(name):
     assert short_name(name, "cpu_op") or not name
 
 
-@pytest.mark.parametrize(
-    "piece",
-    ["<", "(", "{", "a", "_", "::", ", ", "1x", "9", "_Z1", "{lambda(", "at::native::BinaryFunctor<", "\x00"],
-)
+@pytest.mark.parametrize("piece", [
+    "<", "(", "{", "a", "_", "::", ", ", "1x", "9", "_Z1", "{lambda(", "at::native::BinaryFunctor<", "\x00"
+])  # fmt: skip
 @pytest.mark.parametrize(
     "prefix", ["", "void at::native::elementwise_kernel<128, ", "triton_poi_fused_", "_ZN"]
 )

@@ -62,9 +62,8 @@ def everything(trace: Trace) -> list[object]:
     copies = np.flatnonzero(trace.is_kind(Kind.MEMCPY))
     end = trace.start[copies] + trace.duration[copies]
     alone = (
-        exposed_communication(trace).within(low, high),
-        alone_within(trace, copies, trace.start[copies], end),
-    )
+        exposed_communication(trace).within(low, high), alone_within(trace, copies, trace.start[copies], end)
+    )  # fmt: skip
     causes = causes_of(results)
     arrays = [
         split.within(low, high), *split.of_all(low, high), split.idle_within(low, high),

@@ -114,10 +114,9 @@ def test_old_traces_record_annotations_as_operators(tmp_path):
 
     def causes(*names: str) -> dict[str, int]:
         events = [
-            cpu("forward", 0, 1000, "Operator"),
-            cpu(names[0], 100, 700, "Operator"),
-            cpu(names[1], 820, 100, "Operator"),
-        ]
+            cpu("forward", 0, 1000, "Operator"), cpu(names[0], 100, 700, "Operator"),
+            cpu(names[1], 820, 100, "Operator")
+        ]  # fmt: skip
         work = [launch(10, 1), kernel(20, 20, 1), launch(900, 2), kernel(910, 20, 2)]
         verdict = verdict_of(Part(trace_of(tmp_path, *events, *work)))
         return {c: t // 1000 for c, t in zip(CAUSES, verdict.causes, strict=True) if t}

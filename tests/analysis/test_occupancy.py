@@ -65,10 +65,9 @@ def test_what_is_resident_is_bounded_by_the_multiprocessor():
     assert not {"blocks per SM", "warps per SM"} & shown
 
 
-@pytest.mark.parametrize(
-    ("major", "minor", "blocks"),
-    [(7, 0, 32), (7, 5, 16), (8, 0, 32), (8, 6, 16), (8, 9, 24), (9, 0, 32), (10, 0, 32), (12, 0, 24)],
-)
+@pytest.mark.parametrize(("major", "minor", "blocks"), [
+    (7, 0, 32), (7, 5, 16), (8, 0, 32), (8, 6, 16), (8, 9, 24), (9, 0, 32), (10, 0, 32), (12, 0, 24)
+])  # fmt: skip
 def test_the_most_blocks_of_an_architecture(major, minor, blocks):
     tiny = {"registers per thread": 16, "shared memory": 0, "grid": [9999, 1, 1], "block": [32, 1, 1]}
     found = residency(tiny, H200 | {"computeMajor": major, "computeMinor": minor})

@@ -80,9 +80,8 @@ def test_streams():
 def test_annotations_and_ranks():
     trace = named(trace_of([(0, 0, 9, "a"), (1, 0, 9, "k")], streams=[0, 1]), "stream 7", "stream 7")
     lanes = (
-        structs.replace(trace.lanes[0], name="stream 7 annotations", kind="gpu_annotation"),
-        trace.lanes[1],
-    )
+        structs.replace(trace.lanes[0], name="stream 7 annotations", kind="gpu_annotation"), trace.lanes[1]
+    )  # fmt: skip
     assert roles(replace(trace, lanes=lanes)) == ("annotations", "stream 7")
     several = (lanes[0], structs.replace(lanes[0], tid="8", name="stream 8 annotations"))
     assert roles(replace(trace, lanes=several)) == ("stream 7 annotations", "stream 8 annotations")

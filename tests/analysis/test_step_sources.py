@@ -129,10 +129,9 @@ def test_an_annotation_that_repeats(tmp_path, name, number):
 
 
 def test_names_with_other_numbers_in_each_round(tmp_path):
-    names = [
-        "execute_context_1(64)_generation_0(0)",
-        *[f"execute_context_0(0)_generation_{n}({n})" for n in (8, 8, 7)],
-    ]
+    names = ["execute_context_1(64)_generation_0(0)", *[
+        f"execute_context_0(0)_generation_{n}({n})" for n in (8, 8, 7)
+    ]]  # fmt: skip
     events = [e | {"name": names[i // 5]} if i % 5 == 0 else e for i, e in enumerate(loop("x", 4))]
     steps = found(tmp_path, *events)
     assert (steps.source, len(steps)) == ("annotation execute_context_*(*)_generation_*(*)", 4)
@@ -206,10 +205,8 @@ def test_parts_that_do_not_come_in_turn_are_none(tmp_path):
     events = rounds("encode", "rerank", "respond")
     swapped = [
         e | {"name": {"encode": "respond", "respond": "encode"}[e["name"]]}
-        if e["name"] in ("encode", "respond") and e["ts"] >= 2000
-        else e
-        for e in events
-    ]
+        if e["name"] in ("encode", "respond") and e["ts"] >= 2000 else e for e in events
+    ]  # fmt: skip
     once = [e for e in events if e["name"] != "encode" or e["ts"]]
     for some, source in ((swapped, "rerank"), (once, "rerank to respond")):
         assert found(tmp_path, *some).source == f"annotation {source}"

@@ -273,10 +273,9 @@ def test_what_a_view_says_is_safe(install, trace):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [("raise KeyError('a')", "KeyError: 'a'"), ("return 3", "AttributeError: 'int' object has no attribute")],
-)
+@pytest.mark.parametrize(("code", "why"), [
+    ("raise KeyError('a')", "KeyError: 'a'"), ("return 3", "AttributeError: 'int' object has no attribute")
+])  # fmt: skip
 def test_a_view_that_fails_is_an_error_of_one_line(install, trace, code, why):
     install(VIEW.format(code), views="acme = acme_plugin:view")
     status, out, err = command("view", "acme", trace)

@@ -134,11 +134,10 @@ def test_the_configuration_for_a_time_and_for_steps():
     assert lines["PROFILE_START_TIME"] == "12346"
     assert (lines["PROFILE_WITH_STACK"], lines["PROFILE_REPORT_INPUT_SHAPES"]) == ("true", "false")
     steps = dict(
-        line.split("=")
-        for line in ask.configuration(
+        line.split("=") for line in ask.configuration(
             Wanted(steps=7, record_shapes=True, profile_memory=True), Path("/t.json"), 0
         ).splitlines()
-    )
+    )  # fmt: skip
     assert steps["ACTIVITIES_ITERATIONS"] == "7"
     assert "ACTIVITIES_DURATION_MSECS" not in steps
     assert "PROFILE_START_TIME" not in steps
@@ -153,9 +152,8 @@ def test_the_environment_keeps_what_is_set(meeting):
     assert found["KINETO_IPC_SOCKET_DIR"] == str(meeting)
     assert found["KINETO_LOG_LEVEL"] == "2"
     assert Path(found["KINETO_CONFIG"]).read_text().splitlines() == [
-        "ACTIVITIES_WARMUP_PERIOD_SECS=1",
-        "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1",
-    ]
+        "ACTIVITIES_WARMUP_PERIOD_SECS=1", "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1"
+    ]  # fmt: skip
 
 
 def test_a_folder_that_others_can_enter_is_refused(tmp_path):

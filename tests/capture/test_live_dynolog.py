@@ -108,9 +108,8 @@ def test_the_processes_of_a_slurm_job_are_asked_by_its_number(daemon):
         daemon.jobs = {0: {100_000_001: False}, 4711: {process.pid: False}}
         assert ask_daemon(CONFIG, [process.pid, 100_000_001], daemon.port) == 2
         assert [(request["job_id"], request["pids"]) for request in daemon.requests] == [
-            (4711, [process.pid]),
-            (0, [100_000_001]),
-        ]
+            (4711, [process.pid]), (0, [100_000_001])
+        ]  # fmt: skip
         process.kill()
 
 

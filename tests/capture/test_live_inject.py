@@ -353,10 +353,9 @@ def test_torch_is_not_imported(tmp_path, monkeypatch):
         process.kill()
 
 
-@pytest.mark.parametrize(
-    ("variables", "options"),
-    [({"PYTHON_DISABLE_REMOTE_DEBUG": "1"}, []), ({}, ["-X", "disable_remote_debug"])],
-)
+@pytest.mark.parametrize(("variables", "options"), [
+    ({"PYTHON_DISABLE_REMOTE_DEBUG": "1"}, []), ({}, ["-X", "disable_remote_debug"])
+])  # fmt: skip
 def test_remote_debugging_is_disabled(tmp_path, monkeypatch, variables, options):
     answers(monkeypatch)
     command = [sys.executable, *options, "-S", "-c", "print(flush=True); input()"]

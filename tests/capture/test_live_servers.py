@@ -116,10 +116,9 @@ def vllm(standin: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S
         return 200, ""
 
     standin.answers = {
-        "GET /version": (200, '{"version": "0.15.0"}'),
-        "POST /start_profile": (200, ""),
-        "POST /stop_profile": stop,
-    }
+        "GET /version": (200, '{"version": "0.15.0"}'), "POST /start_profile": (200, ""),
+        "POST /stop_profile": stop
+    }  # fmt: skip
     runs_here(monkeypatch, arguments=["--profiler-config.torch_profiler_dir", str(folder)])
     return standin
 

@@ -20,9 +20,8 @@ from tracetui.cli.main import main
 from tracetui.trace import load
 
 pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only"),
-]
+    pytest.mark.torch, pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
+]  # fmt: skip
 
 LOOP = r"""
 import os, sys, time, torch

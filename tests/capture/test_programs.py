@@ -200,11 +200,9 @@ def test_what_counts_as_a_step(loop, counted, each, run):
     events = events_of(end.result.trace)
     for step in [e for e in events if e["name"] in steps]:
         inside = [
-            e["name"]
-            for e in events
-            if step["ts"] <= e["ts"] < step["ts"] + step["dur"]
+            e["name"] for e in events if step["ts"] <= e["ts"] < step["ts"] + step["dur"]
             and e["name"] == f"Optimizer.step#{counted[-1]}"
-        ]
+        ]  # fmt: skip
         assert len(inside) == each
 
 
@@ -299,9 +297,8 @@ finally: print("cleanup", i)
 
 OWN = {
     "torch.profiler": "torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])",
-    "_KinetoProfile": "Kineto()",
-    "torch.autograd": "torch.autograd.profiler.profile()",
-}
+    "_KinetoProfile": "Kineto()", "torch.autograd": "torch.autograd.profiler.profile()"
+}  # fmt: skip
 KINETO = """
 class Kineto(torch.profiler._KinetoProfile):
     def __enter__(self): self.start(); return self

@@ -38,10 +38,9 @@ def launched(name: str) -> list[Event]:
 def steps(name: str) -> list[float]:
     """Durations of the steps, in microseconds."""
     return [
-        e["dur"]
-        for e in slices(name)
-        if e["name"].startswith("ProfilerStep#") and e["cat"] == "user_annotation"
-    ]
+        e["dur"] for e in slices(name) if e["name"].startswith("ProfilerStep#")
+        and e["cat"] == "user_annotation"
+    ]  # fmt: skip
 
 
 def gpu_time(name: str) -> float:

@@ -78,10 +78,9 @@ def test_without_a_terminal_the_summary_is_printed():
     assert "overhead-bound" in run.stdout.decode().casefold()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "encoding"),
-    [(["open", "--ascii"], "utf-8"), (["gaps"], "ascii"), (["findings"], "ascii"), (["gaps"], "utf-8")],
-)
+@pytest.mark.parametrize(("arguments", "encoding"), [
+    (["open", "--ascii"], "utf-8"), (["gaps"], "ascii"), (["findings"], "ascii"), (["gaps"], "utf-8")
+])  # fmt: skip
 def test_micro_is_written_where_it_can_be_shown(arguments, encoding):
     ran = output(*arguments, str(LLAMA), PYTHONIOENCODING=encoding)
     assert ran.returncode == 0, ran.stderr

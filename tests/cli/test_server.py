@@ -279,10 +279,9 @@ async def test_the_page_says_what_it_shows(tmp_path, alone):
 
 
 # Sizes
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [((80, 24), (80, 24)), ((0, -5), (1, 1)), ((10**30, 100_000), (1000, 500)), ((-(10**30), 1), (1, 1))],
-)
+@pytest.mark.parametrize(("size", "expected"), [
+    ((80, 24), (80, 24)), ((0, -5), (1, 1)), ((10**30, 100_000), (1000, 500)), ((-(10**30), 1), (1, 1))
+])  # fmt: skip
 def test_sizes_are_bounded(size, expected):
     assert within(Size(*size)) == Size(*expected)
 

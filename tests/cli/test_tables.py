@@ -82,10 +82,9 @@ def test_table_is_the_text_of_a_live_profile(tmp_path):
     assert result.stdout == expected
 
 
-@pytest.mark.parametrize(
-    ("runtime", "label", "header"),
-    [("cuda_runtime", "GPU 0", "CUDA"), ("xpu_runtime", "GPU 0", "XPU"), ("hpu_runtime", "HPU 0", "HPU")],
-)
+@pytest.mark.parametrize(("runtime", "label", "header"), [
+    ("cuda_runtime", "GPU 0", "CUDA"), ("xpu_runtime", "GPU 0", "XPU"), ("hpu_runtime", "HPU 0", "HPU")
+])  # fmt: skip
 def test_table_names_the_backend_as_pytorch_does(runtime, label, header, tmp_path):
     path = tmp_path / "t.json"
     path.write_text(

@@ -68,11 +68,9 @@ def test_one_op_removed(pair):
     def without(events: Events):
         op = named(events, "aten::gelu", "cpu_op")[2]
         inside = [
-            e
-            for e in events
-            if e.get("cat") == "cuda_runtime"
+            e for e in events if e.get("cat") == "cuda_runtime"
             and float(op["ts"]) <= float(e["ts"]) < float(op["ts"]) + float(op["dur"])
-        ]
+        ]  # fmt: skip
         gone = {e["args"]["correlation"] for e in inside}
         return [
             e for e in events if e is not op and not (

@@ -313,10 +313,9 @@ def test_few_calls_beside_a_device_that_sets_the_pace(tmp_path, same):
     assert ("machine" in {one.kind for one in found.explanations}) is same
 
 
-@pytest.mark.parametrize(
-    ("ratio", "in_general", "agrees"),
-    [(4, 2, True), (4, 1.9, False), (1.5, 0.9, False), (0.25, 0.5, True), (1.01, 0.9, True), (None, 2, True)],
-)
+@pytest.mark.parametrize(("ratio", "in_general", "agrees"), [
+    (4, 2, True), (4, 1.9, False), (1.5, 0.9, False), (0.25, 0.5, True), (1.01, 0.9, True), (None, 2, True)
+])  # fmt: skip
 def test_half_of_what_a_ratio_says(ratio, in_general, agrees):
     assert _agree(ratio, in_general) is agrees
 

@@ -171,9 +171,8 @@ def steps_of(tmp_path: Path, name: str, *lengths: float) -> Any:
     now, events = 0.0, []
     for n, length in enumerate(lengths):
         events += [
-            step(n, now, (length or 10) + 5),
-            cpu("aten::f" if length else "aten::g", now + 1, length or 10),
-        ]
+            step(n, now, (length or 10) + 5), cpu("aten::f" if length else "aten::g", now + 1, length or 10)
+        ]  # fmt: skip
         now += (length or 10) + 8
     folder = tmp_path / name
     folder.mkdir()

@@ -504,10 +504,9 @@ def test_what_one_side_did_not_record(tmp_path, without, note, missing):
     )
 
 
-@pytest.mark.parametrize(
-    ("key", "what"),
-    [("record_shapes", "shapes"), ("with_stack", "Python stacks"), ("profile_memory", "memory")],
-)
+@pytest.mark.parametrize(("key", "what"), [
+    ("record_shapes", "shapes"), ("with_stack", "Python stacks"), ("profile_memory", "memory")
+])  # fmt: skip
 def test_what_was_recorded_besides(tmp_path, key, what):
     events = recording(*[OPS] * 3)
     for name, more in (("a", {key: 1}), ("b", {key: 0}), ("c", {key: 1})):

@@ -114,12 +114,11 @@ def test_attention_of_another_library_is_more_than_another_type(tmp_path):
     """Its op is another one; all else runs the same ops."""
     attention = [
         (
-            "aten::_cudnn_attention_forward",
-            20,
-            ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_bf16", 10),
+            "aten::_cudnn_attention_forward", 20,
+            ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_bf16", 10)
         ),
-        ("aten::_efficient_attention_forward", 20, ("fmha_cutlassF_f32_aligned_64x64_rf_sm80", 40)),
-    ]
+        ("aten::_efficient_attention_forward", 20, ("fmha_cutlassF_f32_aligned_64x64_rf_sm80", 40))
+    ]  # fmt: skip
     a, b = typed("c10::BFloat16", 10, attention[0], *OPS), typed("float", 30, attention[1], *OPS)
     found = {one[0]: one for one in said(comparison(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))}
     assert found["dtype"][2] == 100_000
@@ -139,10 +138,9 @@ def test_two_changes_of_types(tmp_path):
     a = [*typed("c10::BFloat16"), *OPS, *more("c10::BFloat16", 10)]
     b = [*typed("float", 30), *OPS, *more("c10::Half", 12)]
     found = [
-        one
-        for one in said(comparison(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))
+        one for one in said(comparison(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))
         if one[0] == "dtype"
-    ]
+    ]  # fmt: skip
     assert [one[2] for one in found] == [100_000, 12_000]
     assert found[0][4].startswith("The same ops run in fp32 instead of bf16, 5 kernels")
     assert found[1][4].startswith("The same ops run in fp16 instead of bf16, 6 kernels")

@@ -28,11 +28,9 @@ def test_all_can_be_compiled():
         for module in pkgutil.iter_modules(folder.__path__)
     ]
     every = [
-        value
-        for module in (*modules, recover_text, repair_event)
-        for value in vars(module).values()
+        value for module in (*modules, recover_text, repair_event) for value in vars(module).values()
         if isinstance(value, _Pattern)
-    ]
+    ]  # fmt: skip
     assert len(every) > 50
     for one in every:
         assert one.flags >= 0

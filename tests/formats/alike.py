@@ -70,7 +70,6 @@ def differences(path: Path, ways: tuple[str, ...] = tuple(WAYS)) -> list[str]:
         # As texts: nan is not equal to itself.
         found += [
             f"{how}: {key} {str(got.get(key))[:300]}, {first}: {str(expected.get(key))[:300]}"
-            for key in dict.fromkeys([*expected, *got])
-            if repr(got.get(key)) != repr(expected.get(key))
-        ]
+            for key in dict.fromkeys([*expected, *got]) if repr(got.get(key)) != repr(expected.get(key))
+        ]  # fmt: skip
     return found

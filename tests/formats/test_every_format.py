@@ -53,9 +53,8 @@ def packets() -> bytes:
 
 
 EXAMPLES: dict[str, bytes] = {
-    "chrome_json": json.dumps({"traceEvents": EVENTS}, indent=1).encode(),
-    "pftrace": packets(),
-}
+    "chrome_json": json.dumps({"traceEvents": EVENTS}, indent=1).encode(), "pftrace": packets()
+}  # fmt: skip
 """By the module's name: a small file of the format, with a few slices."""
 
 both = pytest.mark.parametrize("name", EXAMPLES)

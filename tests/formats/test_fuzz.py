@@ -53,10 +53,9 @@ def find_events(text: bytes) -> list[Event]:
     chars = text.decode("latin-1")
     decoder = json.JSONDecoder(parse_float=Decimal)
     at = (
-        chars.index("[", chars.index('"traceEvents"')) + 1
-        if chars.lstrip()[0] == "{"
-        else chars.index("[") + 1
-    )
+        chars.index("[", chars.index('"traceEvents"')) + 1 if chars.lstrip()[0] == "{" else chars.index("[")
+        + 1
+    )  # fmt: skip
     found = []
     while True:
         while chars[at] in ", \r\n\t":

@@ -112,9 +112,8 @@ def test_layout_does_not_matter(layout, size, zipped, tmp_path, load_in):
 texts = st.text(alphabet=st.sampled_from('{}[]",:\\ \n\té\u202eabph'), max_size=12)
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 70), 1 << 70) | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=8,
-)
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=8
+)  # fmt: skip
 
 
 @settings(max_examples=75, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -122,9 +121,8 @@ values = st.recursive(
     rows=st.lists(
         st.tuples(texts, st.integers(0, 10**6), st.integers(0, 10**4), values), min_size=1, max_size=12
     ),
-    layout=st.sampled_from(sorted(LAYOUTS)),
-    size=st.integers(10, 4000),
-)
+    layout=st.sampled_from(sorted(LAYOUTS)), size=st.integers(10, 4000)
+)  # fmt: skip
 def test_any_text_in_any_layout_and_chunking(rows, layout, size, tmp_path, load_in):
     events = [
         {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {"value": value}}

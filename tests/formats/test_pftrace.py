@@ -75,10 +75,9 @@ def test_every_slice_is_as_perfetto_says(path):
 
 
 @pytest.mark.parametrize(
-    "pair",
-    [(OWN / "cuspy_training.pftrace.gz", OWN / "cuspy_training.json.gz")],
-    ids=lambda pair: pair[0].name,
-)
+    "pair", [(OWN / "cuspy_training.pftrace.gz", OWN / "cuspy_training.json.gz")],
+    ids=lambda pair: pair[0].name
+)  # fmt: skip
 def test_the_same_program_as_json_has_the_same_ops_and_kernels(pair):
     def counted(trace: Trace) -> Counter[tuple[str, str]]:
         return Counter(
@@ -133,10 +132,9 @@ def test_tracks_of_every_kind(tmp_path):
         ("server", "thread 78 (worker)", "net,rpc", "outer", 0, 100),
         ("server", "thread 78 (worker)", "", "inner", 10, 50),
         ("server", "process", "", "of the process", 60, 10),
-        ("server", "requests / GET /", "", "one", 20, 70),
-        ("server", "requests / GET /", "", "two", 30, 65),
-        ("Tracks", "alone", "", "on its own", 41, 10),
-    ]
+        ("server", "requests / GET /", "", "one", 20, 70), ("server", "requests / GET /", "", "two", 30, 65),
+        ("Tracks", "alone", "", "on its own", 41, 10)
+    ]  # fmt: skip
     assert trace.info.zero_ns == packets.EPOCH
     assert [trace.names[n] for n in trace.instants.name.tolist()] == ["now"]
     assert flows_of(trace) == {("inner", "one"), ("one", "on its own"), ("on its own", "of the process")}

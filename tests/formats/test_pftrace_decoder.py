@@ -31,10 +31,9 @@ SEED = int(os.environ.get("TRACETUI_FUZZ_SEED", "20261128"))
 LONGEST = 10.0
 """Seconds of one mutant at most: it takes a hundredth."""
 TEXTS: dict[str, Callable[[], bytes]] = {
-    **packets.ALL,
-    "graph": lambda: gzip.decompress((DATA / "cuspy_graph.pftrace.gz").read_bytes()),
-    "pm": lambda: gzip.decompress((DATA / "cuspy_pm.pftrace.gz").read_bytes()),
-}
+    **packets.ALL, "graph": lambda: gzip.decompress((DATA / "cuspy_graph.pftrace.gz").read_bytes()),
+    "pm": lambda: gzip.decompress((DATA / "cuspy_pm.pftrace.gz").read_bytes())
+}  # fmt: skip
 native = pytest.mark.skipif(decoder.LIBRARY is None, reason="the library is not installed")
 
 
@@ -147,10 +146,9 @@ def test_both_pair_the_same():
         slices = {
             "head": rng.integers(0, tracks, count).astype(np.int32),
             "start": np.sort(rng.integers(0, largest, count))
-            if number % 2
-            else rng.integers(0, largest, count),
-            "duration": np.where(rng.random(count) < 0.9, np.iinfo(np.int64).min, 5),
-        }
+            if number % 2 else rng.integers(0, largest, count),
+            "duration": np.where(rng.random(count) < 0.9, np.iinfo(np.int64).min, 5)
+        }  # fmt: skip
         ended = {
             "head": rng.integers(0, tracks, ends).astype(np.int32),
             "row": np.sort(rng.integers(0, count + 1, ends)).astype(np.int32),

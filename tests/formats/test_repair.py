@@ -22,16 +22,9 @@ def file_with(middle: bytes, layout: str = "line") -> bytes:
 
 def broken_event(name: bytes = b'"x"', tid: bytes = b"1", value: bytes = b"1", end: bytes = b"") -> bytes:
     return (
-        b'{"ph": "X", "name": '
-        + name
-        + b', "pid": 1, "tid": '
-        + tid
-        + b', "ts": 5, "dur": 2, "args": {"v": '
-        + value
-        + b"}"
-        + end
-        + b"}"
-    )
+        b'{"ph": "X", "name": ' + name + b', "pid": 1, "tid": ' + tid + b', "ts": 5, "dur": 2, "args": {"v": '
+        + value + b"}" + end + b"}"
+    )  # fmt: skip
 
 
 MENDED = {

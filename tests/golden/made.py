@@ -86,12 +86,11 @@ def made_events() -> list[Event]:
         (size, total) in enumerate([(65_536, 65_536), (131_072, 196_608), (-65_536, 131_072)])
     ]  # fmt: skip
     other = [
-        cpu("aten::mul", 320, 40, **{"External id": 901}) | {"tid": 8},
-        launch(330, 901) | {"tid": 8},
+        cpu("aten::mul", 320, 40, **{"External id": 901}) | {"tid": 8}, launch(330, 901) | {"tid": 8},
         kernel(350, 30, 901, name=ADD) | {"pid": 1, "args": {"device": 1, "stream": 7, "correlation": 901}},
         launch(400, 902) | {"tid": 8},
-        kernel(500, 10, 902, name=ADD) | {"pid": 1, "args": {"device": 1, "stream": 7, "correlation": 902}},
-    ]
+        kernel(500, 10, 902, name=ADD) | {"pid": 1, "args": {"device": 1, "stream": 7, "correlation": 902}}
+    ]  # fmt: skip
     odd = [
         cpu("cudaMalloc", 285, 30, "cuda_runtime", correlation=990),
         cpu("Activity Buffer Request", 700, 90, "overhead", correlation=991),
@@ -103,8 +102,7 @@ def made_events() -> list[Event]:
     pairs = [
         {"ph": "B", "name": "outer", "cat": "phase", "pid": 9, "tid": 8, "ts": 10},
         {"ph": "B", "name": "inner", "cat": "phase", "pid": 9, "tid": 8, "ts": 20.5},
-        {"ph": "E", "pid": 9, "tid": 8, "ts": 30.25},
-        {"ph": "E", "pid": 9, "tid": 8, "ts": 50},
+        {"ph": "E", "pid": 9, "tid": 8, "ts": 30.25}, {"ph": "E", "pid": 9, "tid": 8, "ts": 50},
         {"ph": "B", "name": "left open", "cat": "phase", "pid": 9, "tid": 8, "ts": 60},
         {"ph": "b", "name": "request", "cat": "async", "id": 5, "pid": 9, "tid": 8, "ts": 100},
         {"ph": "n", "name": "half way", "cat": "async", "id": 5, "pid": 9, "tid": 8, "ts": 130},
@@ -114,8 +112,8 @@ def made_events() -> list[Event]:
         {"ph": "i", "name": "seed", "cat": "x", "pid": 9, "tid": 9, "ts": 33, "s": "t"},
         {"ph": "I", "name": "epoch", "cat": "x", "pid": 9, "tid": 9, "ts": 34, "s": "g"},
         {"ph": "s", "id": 1, "cat": "fwdbwd", "name": "fwdbwd", "pid": 9, "tid": 9, "ts": 134},
-        {"ph": "f", "id": 1, "cat": "fwdbwd", "name": "fwdbwd", "pid": 9, "tid": 8, "ts": 320, "bp": "e"},
-    ]
+        {"ph": "f", "id": 1, "cat": "fwdbwd", "name": "fwdbwd", "pid": 9, "tid": 8, "ts": 320, "bp": "e"}
+    ]  # fmt: skip
     named = [
         {"ph": "M", "name": "process_name", "pid": 9, "tid": 0, "args": {"name": "python3"}},
         {"ph": "M", "name": "process_labels", "pid": 9, "tid": 0, "args": {"labels": "CPU"}},

@@ -59,8 +59,7 @@ def busiest(trace: Trace) -> int:
 
 
 SCENES: dict[str, Callable[[Scene], Scene]] = {
-    "all of it": lambda scene: scene,
-    "twice as close": lambda scene: moves.zoomed(scene, 2, None),
+    "all of it": lambda scene: scene, "twice as close": lambda scene: moves.zoomed(scene, 2, None),
     "a kernel chosen": lambda scene: moves.revealed(
         moves.chosen(scene, busiest(scene.source.trace)), busiest(scene.source.trace), HEIGHT, closer=True
     ),
@@ -71,22 +70,22 @@ SCENES: dict[str, Callable[[Scene], Scene]] = {
     "range, marks, an instant": lambda scene: replace(
         moves.gone_to(moves.zoomed(scene, 3, None), (3 * scene.span[0] + 2 * scene.span[1]) // 5),
         band=((2 * scene.span[0] + scene.span[1]) // 3, (scene.span[0] + scene.span[1]) // 2),
-        marks=((scene.span[0] + (scene.span[1] - scene.span[0]) // 2, "half"), (scene.span[1] - 1, "end")),
+        marks=((scene.span[0] + (scene.span[1] - scene.span[0]) // 2, "half"), (scene.span[1] - 1, "end"))
     ),
     "matches": lambda scene: scene.having(
         matches=np.array(["add" in n for n in scene.source.trace.names])[scene.source.trace.name]
     ),
     "deep in": lambda scene: moves.look(
         scene,
-        viewport.Viewport(float(scene.source.trace.start[busiest(scene.source.trace)]) - 500.5, 37.0, 86),
+        viewport.Viewport(float(scene.source.trace.start[busiest(scene.source.trace)]) - 500.5, 37.0, 86)
     ),
     "all rows, scrolled": lambda scene: moves.scrolled(
         moves.arranged(scene, scene.layout.with_all(99), HEIGHT), 7, HEIGHT
     ),
     "a lane pinned, one hidden": lambda scene: replace(
         scene, layout=replace(scene.layout.with_shown(0, 0), pinned=(scene.layout.track_of(Of.LANE, 1),))
-    ),
-}
+    )
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -154,7 +153,6 @@ def test_small_screens(trace, request, golden):
     small = replace(scene, view=viewport.resize(scene.view, 34), labels=9, selected=busiest(trace))
     for height in (1, 2, 3, 9):
         golden(
-            f"pictures_{which}",
-            f"34 cells, {height} lines",
-            picture(moves.arranged(small, small.layout, height), height),
-        )
+            f"pictures_{which}", f"34 cells, {height} lines",
+            picture(moves.arranged(small, small.layout, height), height)
+        )  # fmt: skip

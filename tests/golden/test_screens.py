@@ -44,10 +44,9 @@ def tables(results: Part) -> dict[str, Table]:
     return {
         **{part: averages_table(trace, found, part, memory=memory) for part in parts},
         "kernels by op": averages_table(trace, averages_of(results, "op"), "kernels"),
-        "gaps": gaps_table(results),
-        "gaps without causes": gaps_table(results, False),
-        "steps": steps_table(steps_of(results)),
-    }
+        "gaps": gaps_table(results), "gaps without causes": gaps_table(results, False),
+        "steps": steps_table(steps_of(results))
+    }  # fmt: skip
 
 
 def told(table: Table) -> str:

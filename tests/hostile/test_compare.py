@@ -103,10 +103,9 @@ def test_a_baseline_that_a_stranger_wrote(kind, tmp_path, harmless):
         assert len(err.splitlines()) == code
 
 
-@pytest.mark.parametrize(
-    "index",
-    ["", "{", "[]", "null", '{"trace": 1}', '{"saved": 1e999, "trace": "x"}', "[" * 100_000, "\x00\xff"],
-)
+@pytest.mark.parametrize("index", [
+    "", "{", "[]", "null", '{"trace": 1}', '{"saved": 1e999, "trace": "x"}', "[" * 100_000, "\x00\xff"
+])  # fmt: skip
 def test_a_broken_index(index, tmp_path, harmless):
     (tmp_path / INDEX).write_text(index)
     code, out, err = run(str(harmless), "--baseline", str(tmp_path))

@@ -61,17 +61,15 @@ def test_collectives_whose_calls_take_no_time(tmp_path):
     assert finding.numbers["share"] == pytest.approx(600 / 1192, rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("buffers", "gradients", "told"),
-    [(200, 200, (True, True)), (200, 10, (True, False)), (10, 200, (False, True))],
-)
+@pytest.mark.parametrize(("buffers", "gradients", "told"), [
+    (200, 200, (True, True)), (200, 10, (True, False)), (10, 200, (False, True))
+])  # fmt: skip
 def test_ddp_copies_that_matter_are_told(tmp_path, buffers, gradients, told):
     finding = found(trace_of(tmp_path, *ddp(buffers, gradients)), "ddp_copies")
     assert finding is not None
     assert [finding.claims[name].ns for name in ("buffers_ns", "gradients_ns")] == [
-        1000 * buffers,
-        1000 * gradients,
-    ]
+        1000 * buffers, 1000 * gradients
+    ]  # fmt: skip
     # `sentences.txt` has both; here, that what is little is not told.
     assert ("buffers" in finding.text, "gradients" in finding.text) == told
 
@@ -195,15 +193,13 @@ def test_a_call_that_launches_nothing(tmp_path):
 def test_of_many_waits_the_last_are_looked_at(others, waits, tmp_path):
     """The first is for work of stream 13, the others for events recorded before there was any."""
     events = [
-        launch(0, 1),
-        kernel(8, 5, 1, name="first"),
-        cpu("cudaEventRecord", 1, 1, "cuda_runtime", correlation=2),
-    ]
+        launch(0, 1), kernel(8, 5, 1, name="first"),
+        cpu("cudaEventRecord", 1, 1, "cuda_runtime", correlation=2)
+    ]  # fmt: skip
     events += [
-        launch(4, 3),
-        kernel(20, 60, 3, 13, "awaited"),
-        cpu("cudaEventRecord", 9, 1, "cuda_runtime", correlation=4),
-    ]
+        launch(4, 3), kernel(20, 60, 3, 13, "awaited"),
+        cpu("cudaEventRecord", 9, 1, "cuda_runtime", correlation=4)
+    ]  # fmt: skip
     for n in range(others + 1):
         args = {
             "correlation": 10 + n, "stream": 7, "wait_on_stream": 13, "device": 0,

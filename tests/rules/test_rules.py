@@ -133,10 +133,9 @@ def test_communication_in_a_range_is_cut_at_its_end(tmp_path):
 def test_launches_that_do_not_block_say_that_none_do(tmp_path, late, fires):
     """Of 100 kernels so many end after their launch has returned."""
     events = [
-        e
-        for n in range(100)
+        e for n in range(100)
         for e in (launch(100 * n, n + 1, 20 if n < late else 60), kernel(100 * n + 5, 50, n + 1))
-    ]
+    ]  # fmt: skip
     assert (found(trace_of(tmp_path, *events), "blocking_launches") is not None) is fires
 
 
@@ -423,10 +422,9 @@ def gridded(number: int, start: float, length: float, blocks: list[int], name: s
 SMS = {"deviceProperties": [H100["deviceProperties"][0] | {"numSms": 132}]}
 
 
-@pytest.mark.parametrize(
-    ("blocks", "length", "fires"),
-    [([8, 1, 1], 30, True), ([16, 2, 1], 30, True), ([33, 1, 1], 30, False), ([8, 1, 1], 19, False)],
-)
+@pytest.mark.parametrize(("blocks", "length", "fires"), [
+    ([8, 1, 1], 30, True), ([16, 2, 1], 30, True), ([33, 1, 1], 30, False), ([8, 1, 1], 19, False)
+])  # fmt: skip
 def test_small_grids(tmp_path, blocks, length, fires):
     events = [*gridded(1, 10, length, blocks, "few"), *gridded(2, 10 + length, 200, [1000], "many")]
     finding = found(trace_of(tmp_path, *events, **SMS), "small_grids")
@@ -493,9 +491,8 @@ def test_few_blocks_are_told_once(tmp_path):
     """They are no hotspot, and not what memory limits, unless most calls of the name have more."""
     for blocks, rules in (([4], {"small_grids"}), ([400], {"memory_bound", "hotspot"})):
         events = [
-            *gridded(1, 10, 900, blocks, SOFTMAX.format(way="forward")),
-            *gridded(2, 910, 50, [500], ADD),
-        ]
+            *gridded(1, 10, 900, blocks, SOFTMAX.format(way="forward")), *gridded(2, 910, 50, [500], ADD)
+        ]  # fmt: skip
         fired = {finding.rule for finding in find_findings(Part(trace_of(tmp_path, *events, **SMS)))}
         assert fired & {"small_grids", "memory_bound", "hotspot"} == rules
 
@@ -731,10 +728,9 @@ def test_a_first_step_is_compared_with_those_that_do_as_much(tmp_path):
     assert (finding.claims["all_alike"], finding.claims["without_warm_up"]) == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "cold"),
-    [((631, 571, 505, 516, 200, 15, 4, 20), False), ((631, 15, 505, 16, 20, 15, 4, 20), True)],
-)
+@pytest.mark.parametrize(("lengths", "cold"), [
+    ((631, 571, 505, 516, 200, 15, 4, 20), False), ((631, 15, 505, 16, 20, 15, 4, 20), True)
+])  # fmt: skip
 def test_several_slow_steps_are_no_cold_start(tmp_path, lengths, cold):
     events: list[Event] = []
     for n, length in enumerate(lengths):
@@ -866,10 +862,9 @@ def collectives(count: int, length: float, elements: int | None) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize(
-    ("count", "length", "elements", "fires"),
-    [(49, 10, 64, False), (50, 10, 64, True), (60, 10, (1 << 16) + 1, False), (60, 10, None, True)],
-)
+@pytest.mark.parametrize(("count", "length", "elements", "fires"), [
+    (49, 10, 64, False), (50, 10, 64, True), (60, 10, (1 << 16) + 1, False), (60, 10, None, True)
+])  # fmt: skip
 def test_small_collectives(tmp_path, count, length, elements, fires):
     trace = trace_of(tmp_path, *collectives(count, length, elements))
     finding = found(trace, "small_collectives")
@@ -938,18 +933,16 @@ def test_a_captured_graph(tmp_path):
     assert len(finding.evidence) == 3
 
 
-@pytest.mark.parametrize(
-    ("stacks", "shapes", "busy", "fires"),
-    [(True, True, 100, True), (True, False, 100, False), (False, True, 100, False), (True, True, 880, False)],
-)
+@pytest.mark.parametrize(("stacks", "shapes", "busy", "fires"), [
+    (True, True, 100, True), (True, False, 100, False), (False, True, 100, False), (True, True, 880, False)
+])  # fmt: skip
 def test_a_recording_that_costs(tmp_path, stacks, shapes, busy, fires):
     events = [cpu("aten::mm", 5, 10, **({"Input Dims": [[2, 2]]} if shapes else {}))]
     events += [*run(12, busy, 1), *run(900, 100, 2)]
     if stacks:
         events += [
-            cpu("a.py(1): main", 0, 950, "python_function"),
-            cpu("a.py(9): f", 2, 40, "python_function"),
-        ]
+            cpu("a.py(1): main", 0, 950, "python_function"), cpu("a.py(9): f", 2, 40, "python_function")
+        ]  # fmt: skip
     finding = found(trace := trace_of(tmp_path, *events), "recording_cost")
     assert (finding is not None) is fires
     if finding:
@@ -1018,17 +1011,15 @@ def test_the_share_of_slow_copies_is_one_of_the_range(tmp_path):
 
 def test_slow_copies_are_those_of_pinned_memory_and_the_host(tmp_path):
     others = [
-        memcpy(3000, 700, 3, "HtoD (Pageable -> Device)"),
-        memcpy(4000, 600, 4, "DtoD (Device -> Device)"),
-    ]
+        memcpy(3000, 700, 3, "HtoD (Pageable -> Device)"), memcpy(4000, 600, 4, "DtoD (Device -> Device)")
+    ]  # fmt: skip
     events = [launch(95, 1, name="cudaMemcpyAsync"), memcpy(100, 1000, 1), *others, *run(5200, 500, 2)]
     assert found(trace_of(tmp_path, *events, **A10), "slow_copies").numbers["copy_ns"] == 1_000_000
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["CopyHostToDevice", "CopyDeviceToHost", "Memcpy HtoD (Host -> Device)", "Memcpy M2D (Memory -> Device)"],
-)
+@pytest.mark.parametrize("name", [
+    "CopyHostToDevice", "CopyDeviceToHost", "Memcpy HtoD (Host -> Device)", "Memcpy M2D (Memory -> Device)"
+])  # fmt: skip
 def test_slow_copies_of_memory_that_names_do_not_tell(tmp_path, name):
     def copied(gbps: float, name: str) -> Trace:
         copy = memcpy(100, 1000, 1) | {"name": name}
@@ -1354,10 +1345,9 @@ def earlier(length: float, own: float) -> list[Event]:
     return [cpu("aten::mm", 0, 20), *queued, launch(5, 1), kernel(10 + length, own, 1)]
 
 
-@pytest.mark.parametrize(
-    ("length", "own", "fires", "said"),
-    [(49, 151, False, False), (51, 149, True, False), (99, 101, True, False), (101, 99, True, True)],
-)
+@pytest.mark.parametrize(("length", "own", "fires", "said"), [
+    (49, 151, False, False), (51, 149, True, False), (99, 101, True, False), (101, 99, True, True)
+])  # fmt: skip
 def test_work_in_flight_at_start(tmp_path, length, own, fires, said):
     trace = trace_of(tmp_path, *earlier(length, own))
     finding, verdict = found(trace, "work_in_flight_at_start"), verdict_of(Part(trace))
@@ -1443,9 +1433,8 @@ def test_memory_that_is_allocated_and_freed_in_every_step(tmp_path):
         at = 1000 * n
         events += [step(n, at, 990), cpu("aten::mm", at + 10, 700), launch(at + 700, n + 1)]
         events += [
-            cpu("cudaMalloc", at + 100, 80, "cuda_runtime"),
-            cpu("cudaFree", at + 200, 80, "cuda_runtime"),
-        ]
+            cpu("cudaMalloc", at + 100, 80, "cuda_runtime"), cpu("cudaFree", at + 200, 80, "cuda_runtime")
+        ]  # fmt: skip
         events.append(kernel(at + 710, 100, n + 1))
     finding = found(trace_of(tmp_path, *events), "allocations")
     assert finding.severity == "medium"
@@ -1488,10 +1477,9 @@ def test_the_waits_of_anomaly_detection_are_told_once(tmp_path):
         at, wait = 1000 * n, cpu("cudaStreamSynchronize", 0, 90, "cuda_runtime")
         events += [
             cpu("autograd::engine::evaluate_function: MulBackward0", at, 600),
-            *small("aten::isnan", at + 10, 2 * n + 1),
-            *small("aten::_is_any_true", at + 20, 2 * n + 2),
-            *(cpu("aten::item", at + 30, 100), wait | {"ts": at + 35}),
-        ]
+            *small("aten::isnan", at + 10, 2 * n + 1), *small("aten::_is_any_true", at + 20, 2 * n + 2),
+            *(cpu("aten::item", at + 30, 100), wait | {"ts": at + 35})
+        ]  # fmt: skip
     trace = trace_of(tmp_path, *events)
     bound = found(trace, "overhead_bound")
     assert "anomaly" in f"{bound.claims['advice']}"

@@ -329,10 +329,9 @@ def test_what_makes_a_first_step_slow(tmp_path):
         assert (name, 2 * spent > finding.claims["more_ns"].ns) == ("aten::mm", most)
 
 
-@pytest.mark.parametrize(
-    ("extra", "inside", "advice"),
-    [(900, False, "only there"), (900, True, "same ops"), (100, False, "system's")],
-)
+@pytest.mark.parametrize(("extra", "inside", "advice"), [
+    (900, False, "only there"), (900, True, "same ops"), (100, False, "system's")
+])  # fmt: skip
 def test_what_makes_steps_slow(tmp_path, extra, inside, advice):
     events: list[Event] = []
     start = 0
@@ -513,9 +512,8 @@ def test_the_function_of_python_that_keeps_the_gpu_idle_is_named(tmp_path):
         events += [step(n, at, 9990), cpu("text.py(33): slow_tokenize", at + 10, 8000, "python_function")]
         for i in range(10):
             events += [
-                cpu("aten::mm", at + 8100 + 100 * i, 60),
-                *run(at + 8140 + 100 * i, 50, 100 * n + i + 1),
-            ]
+                cpu("aten::mm", at + 8100 + 100 * i, 60), *run(at + 8140 + 100 * i, 50, 100 * n + i + 1)
+            ]  # fmt: skip
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
     assert f"{finding.claims['within']}" == "slow_tokenize (32.0 ms)"
 

@@ -39,9 +39,8 @@ def test_what_is_launched_outside_of_ops_ends_a_loop(tmp_path):
             ]  # fmt: skip
             if n < between:
                 events += [
-                    launch(100 * n + 40, 100 + n, name="cuLaunchKernelEx"),
-                    kernel(100 * n + 60, 3, 100 + n),
-                ]
+                    launch(100 * n + 40, 100 + n, name="cuLaunchKernelEx"), kernel(100 * n + 60, 3, 100 + n)
+                ]  # fmt: skip
         return found(trace_of(tmp_path, *events), "tensor_loops") is not None
 
     assert told(0)
@@ -118,9 +117,8 @@ def saving(*slow: int) -> list[Event]:
     events: list[Event] = []
     for n in range(6):
         events += [
-            step(n, 10_000 * n, 9_000 if n in (3, *slow) else 1_000),
-            *run(10_000 * n + 100, 50, n + 1),
-        ]
+            step(n, 10_000 * n, 9_000 if n in (3, *slow) else 1_000), *run(10_000 * n + 100, 50, n + 1)
+        ]  # fmt: skip
     return [*events, cpu("save", 31_000, 7_500, "user_annotation")]
 
 
@@ -189,14 +187,12 @@ def test_the_last_repetition_ends_with_what_it_reads_back(tmp_path):
         for k, name in enumerate("abcdef"):
             at = 1000 * n + 20 * k
             events += [
-                cpu("aten::mm", at, 15),
-                launch(at + 2, 10 * n + k + 1),
-                kernel(at + 10, 5, 10 * n + k + 1, name=name),
-            ]
+                cpu("aten::mm", at, 15), launch(at + 2, 10 * n + k + 1),
+                kernel(at + 10, 5, 10 * n + k + 1, name=name)
+            ]  # fmt: skip
         events += [
-            cpu("aten::to", 1000 * n + 600, 80),
-            launch(1000 * n + 605, 500 + n, 70, "cudaMemcpyAsync"),
-        ]
+            cpu("aten::to", 1000 * n + 600, 80), launch(1000 * n + 605, 500 + n, 70, "cudaMemcpyAsync")
+        ]  # fmt: skip
         events += [memcpy(1000 * n + 610, 60, 500 + n, "DtoH (Device -> Pageable)")]
     steps = step_table_of(Part(trace_of(tmp_path, *events)))
     assert len(steps) == 5

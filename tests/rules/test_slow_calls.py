@@ -263,9 +263,8 @@ def test_code_that_is_loaded_in_every_step(tmp_path):
             events += [kernel(at + 5_090, 20, 9 * n + 1, name=f"gemm{n if new else 0}")]
             for k in range(8):
                 events += [
-                    cpu("aten::mm", at + 5_200 + 100 * k, 40),
-                    launch(at + 5_210 + 100 * k, 9 * n + k + 2),
-                ]
+                    cpu("aten::mm", at + 5_200 + 100 * k, 40), launch(at + 5_210 + 100 * k, 9 * n + k + 2)
+                ]  # fmt: skip
                 events += [kernel(at + 5_220 + 100 * k, 20, 9 * n + k + 2, name="gemm")]
         return told(trace_of(tmp_path, *events), "initialisation")
 

@@ -216,10 +216,9 @@ def test_small_copies_are_told_once(tmp_path):
     assert found(trace_of(tmp_path, *copies(20, IN, IN)), "pageable_memory") is not None
 
 
-@pytest.mark.parametrize(
-    ("kernels", "length", "said"),
-    [(1, 1, "20 of 40 launches"), (2, 1, "20 of 60 launches"), (3, 1, ""), (1, 20, "")],
-)
+@pytest.mark.parametrize(("kernels", "length", "said"), [
+    (1, 1, "20 of 40 launches"), (2, 1, "20 of 60 launches"), (3, 1, ""), (1, 20, "")
+])  # fmt: skip
 def test_values_that_are_sent_one_by_one(tmp_path, kernels, length, said):
     """`torch.tensor(value, device="cuda")` before every kernel or two; a copy of 20 us is no small one."""
     events: list[Event] = []
@@ -340,10 +339,9 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path):
         assert name not in told(200, name)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("env_step", "in annotation, more per launch"), ("Optimizer.step#Adam.step", "more per launch")],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    ("env_step", "in annotation, more per launch"), ("Optimizer.step#Adam.step", "more per launch")
+])  # fmt: skip
 def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path, name, said):
     """Of each ms 400 us pass in an annotation without ops, and 500 in ops that launch tiny kernels."""
     events: list[Event] = []
@@ -409,10 +407,9 @@ def test_the_waits_of_a_single_step_count(tmp_path):
     assert f"{waiting.claims['calls']} {waiting.claims['name']}" == "6 cudaStreamSynchronize"
 
 
-@pytest.mark.parametrize(
-    ("call", "category", "graphs"),
-    [("cudaLaunchKernel", "cuda_runtime", True), ("urEnqueueKernelLaunch", "xpu_runtime", False)],
-)
+@pytest.mark.parametrize(("call", "category", "graphs"), [
+    ("cudaLaunchKernel", "cuda_runtime", True), ("urEnqueueKernelLaunch", "xpu_runtime", False)
+])  # fmt: skip
 def test_cuda_graphs_are_for_gpus_that_have_them(tmp_path, call, category, graphs):
     trace = trace_of(tmp_path, *launches(120, call, category))
     for rule in ("overhead_bound", "short_calls"):

@@ -86,9 +86,8 @@ def test_only_python_frames_that_span_it_and_only_several(tmp_path, events, fram
 
 def test_what_crosses_a_frame_keeps_rows_of_its_own(tmp_path):
     crossing = [
-        event("ProfilerStep#1", 1.5, 990, "user_annotation"),
-        event("data", 1.6, 2, "user_annotation"),
-    ]
+        event("ProfilerStep#1", 1.5, 990, "user_annotation"), event("data", 1.6, 2, "user_annotation")
+    ]  # fmt: skip
     trace = trace_of(tmp_path, CHAIN + BELOW + crossing)
     rows = check_rows(trace)
     assert trace.depth.max() >= 5 + 2

@@ -26,13 +26,12 @@ lengths = st.one_of(st.integers(0, 2**62), st.integers(0, 100), st.sampled_from(
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(times, lengths), min_size=1, max_size=30),
-    st.integers(1, 120),
+    st.lists(st.tuples(times, lengths), min_size=1, max_size=30), st.integers(1, 120),
     st.lists(
         st.sampled_from(["in", "out", "left", "right", "next", "previous", "up", "down", "f"]), max_size=12
     ),
-    st.text(max_size=20),
-)
+    st.text(max_size=20)
+)  # fmt: skip
 def test_any_times(make, make_scene, slices, width, steps, name):
     # Slices overlap as they please: also what the loader promises is not relied upon.
     name = plain(name)

@@ -44,15 +44,13 @@ def test_a_stream_away_from_its_device_says_whose_it_is(make, make_scene):
 def test_a_thread_away_from_its_process_says_whose_it_is(make, make_scene):
     trace = make([(lane, 0, 9, "op") for lane in range(3)])
     trace = dataclasses.replace(
-        trace,
-        processes=(Process("1", "trainer", "", 0, -1), Process("2", "loader", "", 1, -1)),
-        lanes=tuple(replace(lane, process=int(i == 2)) for i, lane in enumerate(trace.lanes)),
-    )
+        trace, processes=(Process("1", "trainer", "", 0, -1), Process("2", "loader", "", 1, -1)),
+        lanes=tuple(replace(lane, process=int(i == 2)) for i, lane in enumerate(trace.lanes))
+    )  # fmt: skip
     scene = replace(make_scene(trace), layout=lay_out([trace], 20))
     assert [Of(o) for o in scene.layout.of.tolist()] == [
-        *(Of.PROCESS, Of.LANE, Of.LANE),
-        *(Of.PROCESS, Of.LANE),
-    ]
+        *(Of.PROCESS, Of.LANE, Of.LANE), *(Of.PROCESS, Of.LANE)
+    ]  # fmt: skip
     assert labels(scene)[4] == "thread 2"
     up = scene.layout.moved(4, -1)
     assert up is not None
@@ -62,10 +60,9 @@ def test_a_thread_away_from_its_process_says_whose_it_is(make, make_scene):
 def test_the_heading_of_a_process_stands_out(make, make_scene):
     trace = make([(lane, 0, 9, "op") for lane in range(2)])
     trace = dataclasses.replace(
-        trace,
-        processes=(Process("1", "trainer", "", 0, -1), Process("2", "loader", "", 1, -1)),
-        lanes=tuple(replace(lane, process=i) for i, lane in enumerate(trace.lanes)),
-    )
+        trace, processes=(Process("1", "trainer", "", 0, -1), Process("2", "loader", "", 1, -1)),
+        lanes=tuple(replace(lane, process=i) for i, lane in enumerate(trace.lanes))
+    )  # fmt: skip
     scene = replace(make_scene(trace), layout=lay_out([trace], 20))
     drawn = paint(scene, 20)
     (y,) = [y for y in range(20) if "loader" in drawn.text(y)]

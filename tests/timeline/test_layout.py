@@ -209,9 +209,8 @@ def test_what_is_new_stays_below_what_it_was_below(make):
     kept = [{"track": names[2]}, {"track": "lane 9 9 thread", "rows": 0}, {"track": names[0]}]
     again = arranged(trace, layout, kept)
     assert [(Of(o), r) for o, r in zip(again.of.tolist(), again.ref.tolist(), strict=True)] == [
-        *((Of.LANE, lane) for lane in (2, 3, 4, 0, 1)),
-        *((Of.COUNTER, n) for n in (0, 1)),
-    ]
+        *((Of.LANE, lane) for lane in (2, 3, 4, 0, 1)), *((Of.COUNTER, n) for n in (0, 1))
+    ]  # fmt: skip
     assert arranged(trace, layout.toggle_pin(1), kept).pinned == (4,)
 
 
@@ -233,10 +232,9 @@ def test_what_is_not_there_yet_keeps_its_place():
     assert merged(kept("b", "a"), []) == kept("b", "a")
 
 
-@pytest.mark.parametrize(
-    "kept",
-    [[], [{}], [{"track": 5, "rows": "x"}], [{"track": "lane 1 0 thread", "rows": 10**30, "pinned": 1}] * 2],
-)
+@pytest.mark.parametrize("kept", [
+    [], [{}], [{"track": 5, "rows": "x"}], [{"track": "lane 1 0 thread", "rows": 10**30, "pinned": 1}] * 2
+])  # fmt: skip
 def test_a_spoilt_arrangement_does_no_harm(make, kept):
     trace = make([*deep(0, 5), *deep(1, 3)])
     layout = arranged(trace, lay_out([trace], 50), kept)
@@ -304,11 +302,9 @@ def test_every_line_is_somewhere_once(rows, data):
         found |= {(line.track, line.depth) for line in lines if line.of is Of.LANE}
     room = {"scrolled": parts.scrolled > 0, "docked": parts.docked > 0}
     expected = {
-        (track, depth)
-        for track in range(len(rows))
-        for depth in range(int(layout.shown[track]))
+        (track, depth) for track in range(len(rows)) for depth in range(int(layout.shown[track]))
         if room["docked" if devices[track] >= 0 else "scrolled"]
-    }
+    }  # fmt: skip
     assert found == expected
 
 
@@ -396,10 +392,9 @@ def test_the_part_that_can_be_scrolled_scrolls(opened):
 
     threads = [cpu("op", 0, 100) | {"tid": tid} for tid in range(20)]
     streams = [
-        event
-        for n in range(30)
+        event for n in range(30)
         for event in run(10, 50, n, tid=n, args={"correlation": n, "device": 0, "stream": n})
-    ]
+    ]  # fmt: skip
     for events, above, below in (
         ([*threads, *streams], True, True),
         ([*threads, *run(10, 5, 1)], True, False),

@@ -213,10 +213,9 @@ def test_a_look_stays_within_the_trace(scene):
     assert seen(moves.look(scene, Viewport(2000.0, 10.0, 20))) == (900.0, 10.0)
 
 
-@pytest.mark.parametrize(
-    ("time", "start"),
-    [(500, 400), (750, 650), (100, 0), (99, 0), (0, 0), (900, 800), (901, 800), (1000, 800)],
-)
+@pytest.mark.parametrize(("time", "start"), [
+    (500, 400), (750, 650), (100, 0), (99, 0), (0, 0), (900, 800), (901, 800), (1000, 800)
+])  # fmt: skip
 def test_an_instant_in_the_middle_and_no_blank(scene, time, start):
     gone = moves.gone_to(scene, time)
     assert (gone.instant, seen(gone)) == (time, (float(start), 10.0))

@@ -124,9 +124,8 @@ def test_nothing_on_the_ruler_is_cut_into(start, scale, band, marks):
         # On the right, or on the left of where it is.
         any(
             found(column, form) or found(column + 1 - len(form), form[1:] + form[0])
-            for text in (label, *shared)
-            for form in forms(text)
-        )
+            for text in (label, *shared) for form in forms(text)
+        )  # fmt: skip
     for tick in ticks(view)[1]:
         any(found(tick.column, "╷" + text) for text in (tick.label, ""))
     assert not "".join(blank).strip(), line

@@ -76,10 +76,9 @@ def test_an_idle_device_has_no_launch_delay(make):
     delay, queued = series.launches(make(slices, streams=[1], launches={4: 0, 5: 1, 6: 2, 7: 3}))
     times = [99, 100, 149, 160, 399, 449, 450, 905, 910, 911, 1500, 2050, 2100, 2110]
     nan = float("nan")
-    np.testing.assert_equal(
-        delay.at(np.array(times)).tolist(),
-        [nan, 100, 100, 100, 100, 270, nan, nan, 10, nan, nan, nan, 100, nan],
-    )
+    np.testing.assert_equal(delay.at(np.array(times)).tolist(), [
+        nan, 100, 100, 100, 100, 270, nan, nan, 10, nan, nan, nan, 100, nan
+    ])  # fmt: skip
     assert (delay.low, delay.high) == (0.0, 270.0)
     cells = delay.peaks(np.array([0, 50, 200, 500, 800, 1000, 1500]))
     np.testing.assert_equal(cells.tolist(), [nan, 100, 270, nan, 10, nan])

@@ -82,9 +82,8 @@ def test_two_samples_are_drawn_as_each_is_alone():
         assert seen > 12
         assert sum(line.of is Of.RECORDING for line in both.lines(500)) == 2
         assert [y for y in range(height) if picture.text(y).startswith(" run ")] == [
-            TOP,
-            TOP + 1 + alone[0].layout.height,
-        ]
+            TOP, TOP + 1 + alone[0].layout.height
+        ]  # fmt: skip
 
 
 @st.composite

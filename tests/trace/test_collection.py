@@ -29,9 +29,8 @@ OPS = ("cpu_op", "operator")
 each_file = pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=[pytest.mark.long] if path.stat().st_size > LARGE else []) for path in FILES],
-    ids=lambda path: path.name.split(".")[0],
-    scope="module",
-)
+    ids=lambda path: path.name.split(".")[0], scope="module"
+)  # fmt: skip
 
 
 @lru_cache(maxsize=2)
@@ -115,10 +114,9 @@ def test_no_slice_is_lost(path):
     trace, events = loaded(path), read(path)
     assert trace.phases == Counter(e["ph"] for e in events)
     expected = Counter(
-        (shown_name(e), nanoseconds(e["ts"]), nanoseconds(e.get("dur", e.get("tdur", 0))))
-        for e in events
+        (shown_name(e), nanoseconds(e["ts"]), nanoseconds(e.get("dur", e.get("tdur", 0)))) for e in events
         if e["ph"] == "X"
-    )
+    )  # fmt: skip
     begins = Counter((e.get("name", ""), nanoseconds(e["ts"])) for e in events if e["ph"] == "B")
     mine = synchronous(trace)
     found = Counter(compress(rows(path), mine.tolist()))

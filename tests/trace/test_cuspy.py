@@ -279,9 +279,8 @@ def test_the_mark_of_an_event_in_a_graph_is_no_work(tmp_path):
 def flow(phase: str, number: int | str, event: Event, **more: Any) -> Event:
     return (
         {"ph": phase, "cat": "ac2g", "name": "ac2g", "id": number, "bp": "e"}
-        | {key: event[key] for key in ("pid", "tid", "ts")}
-        | more
-    )
+        | {key: event[key] for key in ("pid", "tid", "ts")} | more
+    )  # fmt: skip
 
 
 def test_dependencies_in_a_graph_are_flows_between_its_nodes(tmp_path):

@@ -134,12 +134,11 @@ def test_long_waits_are_believed(trace_of, event):
         [*burst, *[event(ts=60e6 + i, dur=0.5) for i in range(100)]],
         [*burst[:5], *[event(ts=600e6 + i, dur=0.5) for i in range(100)]],
         [
-            *burst,
-            event(ts=99, cat="cuda_runtime", dur=5e6),
-            event(ts=100, cat="kernel", pid=0, tid=7, dur=5e6),
+            *burst, event(ts=99, cat="cuda_runtime", dur=5e6),
+            event(ts=100, cat="kernel", pid=0, tid=7, dur=5e6)
         ],
-        [event(ts=0, dur=7200e6, name="main"), event(ts=1, dur=7199e6, name="train"), *burst],
-    ]
+        [event(ts=0, dur=7200e6, name="main"), event(ts=1, dur=7199e6, name="train"), *burst]
+    ]  # fmt: skip
     for events in cases:
         trace = trace_of(events)
         assert not trace.implausible.any()

@@ -59,9 +59,8 @@ def test_of_several_lanes_one_after_the_other(runs):
 
 @given(
     st.lists(st.tuples(times, st.integers(0, 12)), max_size=40),
-    st.lists(st.integers(-5, 80), min_size=intervals._FEW + 1, max_size=60),
-    st.booleans(),
-)
+    st.lists(st.integers(-5, 80), min_size=intervals._FEW + 1, max_size=60), st.booleans()
+)  # fmt: skip
 def test_time_before_moments_in_any_order(some, moments, in_order):
     """The library searches on from the last one."""
     start = np.array([s for s, _ in some], dtype=np.int64)

@@ -113,9 +113,8 @@ def test_shown_and_in_json(tmp_path):
     results = Part(two(tmp_path))
     lines = [headline(report) for report in gap_report(results)]
     assert [line.split(":")[0] for line in lines] == [
-        "[TP00] GPU 0 (GPU type 0)",
-        "[TP01] GPU 1 (GPU type 1)",
-    ]
+        "[TP00] GPU 0 (GPU type 0)", "[TP01] GPU 1 (GPU type 1)"
+    ]  # fmt: skip
     assert [d["rank"] for d in gaps_json(results)["devices"]] == ["TP00", "TP01"]
     devices: list[dict[str, Any]] = summary_json(summarize(results))["device_list"]
     assert [(d["device"], d["rank"]) for d in devices] == [(0, "TP00"), (1, "TP01")]

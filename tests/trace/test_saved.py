@@ -399,10 +399,9 @@ def test_indices_that_point_nowhere(name, where, kept_bytes, cache, monkeypatch)
         assert saved.find(open_source(path)) is None, (name, at, bad)
 
 
-@pytest.mark.parametrize(
-    ("group", "name"),
-    [("flows", "flow_from"), ("flows", "flow_to"), ("flows", "flow_category"), ("instants", "name")],
-)
+@pytest.mark.parametrize(("group", "name"), [
+    ("flows", "flow_from"), ("flows", "flow_to"), ("flows", "flow_category"), ("instants", "name")
+])  # fmt: skip
 def test_indices_of_flows_and_instants_that_point_nowhere(group, name, kept_bytes, cache):
     path, whole, _ = kept_bytes
     for least in (False, True):
@@ -449,10 +448,9 @@ def lies() -> dict[str, Callable[[dict[str, Any], bytearray], Any]]:
         return lambda header, body: header.update(values)
 
     found = {
-        f"rows {group} {count}": rows(group, count)
-        for group in saved_file._COLUMNS
+        f"rows {group} {count}": rows(group, count) for group in saved_file._COLUMNS
         for count in (-1, 10**9, 1 << 62, 1 << 63, 10**40, 1.5, "1", None)
-    }
+    }  # fmt: skip
     found |= {f"lane {values}": lane(**values) for values in (
         {"first": 0}, {"first": -1}, {"last": 0}, {"last": 1 << 40}, {"process": 99}, {"process": -1},
         {"device": 1 << 40}, {"device": -2}, {"rows": 0}, {"rows": -5}, {"rows": 1 << 40},
@@ -680,9 +678,8 @@ def test_the_end_of_a_command_waits_for_it(path, cache):
     printed = [
         subprocess.run(
             [sys.executable, "-c", script, "summary", path, *more], capture_output=True, check=True
-        )
-        for more in (["--no-cache"], [], [])
-    ]
+        ) for more in (["--no-cache"], [], [])
+    ]  # fmt: skip
     assert len({run.stdout for run in printed}) == 1
     assert saved.find(open_source(path)) is not None
 

@@ -82,9 +82,8 @@ def test_by_name(trace):
         assert (list(one.slices), one.calls, one.time) == (mine, len(mine), one.slices.time)
         assert one.longest == max(mine, key=lambda i: trace.duration[i])
     assert [one.name for one in work.by_calls()] == [
-        "gemm_a",
-        *sorted(["gemm_b", "add", "Memcpy HtoD (Pinned -> Device)"], key=trace.names.index),
-    ]
+        "gemm_a", *sorted(["gemm_b", "add", "Memcpy HtoD (Pinned -> Device)"], key=trace.names.index)
+    ]  # fmt: skip
     other = work.by_name(np.arange(len(work)))
     assert (other[0].name, other[0].time) == ("gemm_a", 0 + 2 + 4)
 

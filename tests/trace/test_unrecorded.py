@@ -47,11 +47,9 @@ def test_recordings_of_cuspy_lose_the_end(name):
     path = CUSPY / f"{name}.json.gz"
     events = read_events(path)
     calls = [
-        (e["ts"], e["args"]["correlation"])
-        for e in events
-        if e["cat"] in ("cuda_runtime", "cuda_driver")
+        (e["ts"], e["args"]["correlation"]) for e in events if e["cat"] in ("cuda_runtime", "cuda_driver")
         and any(word in e["name"] for word in ("LaunchKernel", "MemcpyAsync", "MemsetAsync"))
-    ]
+    ]  # fmt: skip
     ran = {e["args"]["correlation"] for e in events if e["cat"] in DEVICE}
     lost = sorted(call for call in calls if call[1] not in ran)
     unlinked = ran - {correlation for _, correlation in calls}

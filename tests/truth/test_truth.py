@@ -250,10 +250,9 @@ def test_time_outside_any_op_equals_a_plain_count(path, entry):
         wrong.sort(key=lambda gap: -gap[0])
         shown = [f"{at} + {ns} ns: {pieces}, (outside, inside) {by}" for ns, at, pieces, by in wrong[:5]]
         fails(
-            entry,
-            f"{counted:,} ns outside any op in gaps, by a plain count",
-            f"{host:,} ns; {len(wrong)} gaps differ\n    " + "\n    ".join(shown),
-        )
+            entry, f"{counted:,} ns outside any op in gaps, by a plain count",
+            f"{host:,} ns; {len(wrong)} gaps differ\n    " + "\n    ".join(shown)
+        )  # fmt: skip
 
 
 def test_causes_have_names_that_are_known(path, entry):

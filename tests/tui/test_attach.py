@@ -35,10 +35,9 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.
     command = [sys.executable, "-I", "-S", str(CLIENT), "60"]
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as process:
         every = processes.processes
-        monkeypatch.setattr(
-            "tracetui.tui.capture.attach_sheet.processes",
-            lambda: [one for one in every() if one.pid == process.pid],
-        )
+        monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", lambda: [
+            one for one in every() if one.pid == process.pid
+        ])  # fmt: skip
         yield process
         process.kill()
 

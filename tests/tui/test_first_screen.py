@@ -61,10 +61,9 @@ def entries_of(overview: Overview) -> int:
 
 # The questions
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
-@pytest.mark.parametrize(
-    ("name", "verdict", "idle"),
-    [("llm_decode", "OVERHEAD-BOUND", "dispatch 46%"), ("matmul_add_4096_eager", "COMPUTE-BOUND", "")],
-)
+@pytest.mark.parametrize(("name", "verdict", "idle"), [
+    ("llm_decode", "OVERHEAD-BOUND", "dispatch 46%"), ("matmul_add_4096_eager", "COMPUTE-BOUND", "")
+])  # fmt: skip
 async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(size, name, verdict, idle):
     async with visit(SAMPLES / f"{name}.json.gz", "overview", size=size) as (app, pilot, _):
         await until(pilot, lambda: verdict in text(app).split("\n")[1])

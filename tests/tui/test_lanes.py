@@ -27,10 +27,9 @@ SIZE = (80, 30)
 
 def threads(path: Path, count: int, first: int = 1) -> Path:
     events = [
-        slice_event(f"op {tid}", 100 + depth, 1000 - 2 * depth, tid)
-        for tid in range(first, first + count)
+        slice_event(f"op {tid}", 100 + depth, 1000 - 2 * depth, tid) for tid in range(first, first + count)
         for depth in range(3)
-    ]
+    ]  # fmt: skip
     return write_trace(path, events)
 
 

@@ -349,9 +349,8 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state):
         await pilot.press("d")
         assert [m.label for m in screen.session.marks.marks.here] == ["mark 0", "mark 2"]
         assert [m.time for _, m in zip(sheet.rows, sheet.rows, strict=True)] == [
-            int(trace.start[events[0]]),
-            int(trace.start[events[2]]),
-        ]
+            int(trace.start[events[0]]), int(trace.start[events[2]])
+        ]  # fmt: skip
         assert "u undoes it" in sheet.head.message
         assert len(screen.walk.scene.marks) == 2
         await pilot.press("delete", "u", "u")

@@ -17,9 +17,8 @@ SLICED = ("volta_sgemm_128x32_nn", "volta_sgemm_128x32_sliced1x4_nn")
 def test_names_that_are_short_alike_say_what_differs():
     assert differences(SLICED) == ["", "sliced1x4"]
     assert differences(["cat<float, 2, 128, 1>(T<128, 1>)", "cat<float, 2, 64, 64>(T<64, 64>)"]) == [
-        "128 1",
-        "64",
-    ]
+        "128 1", "64"
+    ]  # fmt: skip
     assert differences(["f(a*)", "f(a&)"]) == ["#1", "#2"]
     long = "x" * 90
     assert differences([f"{long}1", f"{long}2"]) == ["#1", "#2"]

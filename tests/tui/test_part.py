@@ -133,10 +133,9 @@ def test_the_part_holds_slices_of_the_whole_and_says_nothing_else(tmp_path, comp
 def test_slices_that_need_a_second_event_are_not_in_the_part(tmp_path):
     """The end of one may come later, and then another end would be taken for its own."""
     pairs = [
-        {"ph": ph, "name": "pair", "pid": 1, "tid": 1, "ts": 10 * n, "cat": "cpu_op"}
-        for n in range(20_000)
+        {"ph": ph, "name": "pair", "pid": 1, "tid": 1, "ts": 10 * n, "cat": "cpu_op"} for n in range(20_000)
         for ph in "BE"
-    ]
+    ]  # fmt: skip
     whole_ones = [slice_event("one", 10 * n, 5, tid=2) for n in range(20_000)]
     events = [event for three in zip(pairs[::2], pairs[1::2], whole_ones, strict=True) for event in three]
     part, whole = both(write_trace(tmp_path / "pairs.json", events))

@@ -47,12 +47,11 @@ def kernel_of_step(trace: Trace, number: int) -> int:
 
 def same(shown: Averages | None, expected: Averages) -> bool:
     return (
-        shown is not None
-        and shown.names == expected.names
+        shown is not None and shown.names == expected.names
         and shown.self_device.tolist() == expected.self_device.tolist()
         and shown.self_cpu.tolist() == expected.self_cpu.tolist()
         and shown.calls.tolist() == expected.calls.tolist()
-    )
+    )  # fmt: skip
 
 
 async def test_the_averages_follow_the_view(llama):

@@ -23,11 +23,10 @@ def small_table() -> Table:
             Column("word", "Word", lambda r: WORDS[r], lambda: WORDS, 0, False, 0, False),
             Column("number", "Number", lambda r: f"{NUMBERS[r]}", lambda: NUMBERS, 8),
             Column("rare", "Rare", lambda r: "x", None, 10, True, 2),
-            Column("rarer", "Rarer", lambda r: "y", None, 10, True, 5),
+            Column("rarer", "Rarer", lambda r: "y", None, 10, True, 5)
         ),
-        len(WORDS),
-        lambda r: WORDS[r],
-    )
+        len(WORDS), lambda r: WORDS[r]
+    )  # fmt: skip
 
 
 def test_numbers_sort_largest_first_and_equal_ones_keep_their_order():
@@ -49,10 +48,9 @@ def test_unknown_and_unsortable_columns_leave_the_order_alone():
         assert arrange(small_table(), key, True).tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("width", "keys"),
-    [(60, ["word", "number", "rare", "rarer"]), (45, ["word", "number", "rare"]), (30, ["word", "number"])],
-)
+@pytest.mark.parametrize(("width", "keys"), [
+    (60, ["word", "number", "rare", "rarer"]), (45, ["word", "number", "rare"]), (30, ["word", "number"])
+])  # fmt: skip
 def test_narrow_tables_lose_their_least_columns_first(width, keys):
     columns = fit(small_table().columns, width)
     assert [c.key for c, _ in columns] == keys

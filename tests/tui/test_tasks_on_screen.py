@@ -47,10 +47,9 @@ class File:
         self.work = sorted(self.of(*DEVICE), key=lambda e: e["ts"])
         self.ops = self.of("cpu_op")
         self.launches = {
-            e["args"]["correlation"]: e
-            for e in self.of("cuda_runtime", "cuda_driver")
+            e["args"]["correlation"]: e for e in self.of("cuda_runtime", "cuda_driver")
             if e["args"].get("correlation")
-        }
+        }  # fmt: skip
 
     def of(self, *categories: str) -> list[Event]:
         return [e for e in self.slices if e.get("cat") in categories]

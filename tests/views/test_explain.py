@@ -156,10 +156,9 @@ def test_a_copy_on_the_device():
 
 # One matrix product of the MLP lesson with shapes, one elementwise op, and a linear around the product.
 SHAPES = {
-    "aten::linear": [[8192, 768], [3072, 768], []],
-    "aten::mm": [[8192, 768], [768, 3072]],
-    "aten::gelu": [[8192, 3072], []],
-}
+    "aten::linear": [[8192, 768], [3072, 768], []], "aten::mm": [[8192, 768], [768, 3072]],
+    "aten::gelu": [[8192, 3072], []]
+}  # fmt: skip
 
 
 def write_trace(path: Path, shapes: bool = True, device: str = "NVIDIA H200") -> Path:

@@ -39,9 +39,8 @@ def every_table(results: Part) -> list[tuple[ModuleType, Columns]]:
         (averages, averages.average_columns(averages_of(results, "op"), memory, results.trace)),
         (efficiency, efficiency.efficiency_columns(efficiency_of(results).ops)),
         (findings, findings.finding_columns(results.trace, find_findings(results))),
-        (gaps, gaps.gap_columns(results)),
-        (steps, steps.step_columns(steps_of(results).rows)),
-    ]
+        (gaps, gaps.gap_columns(results)), (steps, steps.step_columns(steps_of(results).rows))
+    ]  # fmt: skip
 
 
 def form_of(module: ModuleType, form: str) -> str:
@@ -114,9 +113,8 @@ def test_markdown():
 def test_records_have_the_fields_in_order_of_the_keys():
     found = records(pick(small(), "time none name"), np.array([2, 0]))
     assert [list(record.items()) for record in found] == [
-        [("time_ns", 7), ("long", False), ("name", "c")],
-        [("time_ns", 1500), ("long", True), ("name", "a")],
-    ]
+        [("time_ns", 7), ("long", False), ("name", "c")], [("time_ns", 1500), ("long", True), ("name", "a")]
+    ]  # fmt: skip
 
 
 def test_files_of_a_table_without_records_have_its_columns():

@@ -152,13 +152,12 @@ def test_a_part_of_a_trace_has_the_examples_of_the_whole():
 
 def test_no_trace_is_too_small(tmp_path):
     traces = [
-        trace_of(tmp_path, cpu("aten::add", 0, 10)),
-        trace_of(tmp_path, kernel(10, 5, 1)),
+        trace_of(tmp_path, cpu("aten::add", 0, 10)), trace_of(tmp_path, kernel(10, 5, 1)),
         trace_of(tmp_path, *run(10, 5, 1), *run(10, 0, 2)),
         trace_of(
             tmp_path, {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "p"}}, cpu("a", 0, 0)
-        ),
-    ]
+        )
+    ]  # fmt: skip
     for trace in traces:
         for term in TERMS:
             found = glossary.example(Part(trace), term)

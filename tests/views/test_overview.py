@@ -114,9 +114,8 @@ def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path):
     events = [step(0, 0, 100), cpu("aten::mm", 0, 90), step(1, 100, 100), *AFTER]
     found = last(Part(trace_of(tmp_path, *events)))
     assert (found.left[0].title, found.left[0].note) == (
-        "Where the time goes",
-        "2.51 ms of the recording that count",
-    )
+        "Where the time goes", "2.51 ms of the recording that count"
+    )  # fmt: skip
     assert said(found)["kernels"] == [("gemm", "40.0 µs", "100%", "1 ×", "")]
 
 
@@ -124,10 +123,9 @@ def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path):
     """Here by the first slice of all."""
     events = [launch(10, 1), launch(20, 2)]
     events += [
-        kernel(30, 5, 2),
-        kernel(300, 40, 1, name="late"),
-        *(step(n, 100 * n, 100) | {"tid": 10} for n in range(2)),
-    ]
+        kernel(30, 5, 2), kernel(300, 40, 1, name="late"),
+        *(step(n, 100 * n, 100) | {"tid": 10} for n in range(2))
+    ]  # fmt: skip
     trace = trace_of(tmp_path, *events)
     assert 0 in trace.launch
     kernels = said(last(Part(trace)))["kernels"]
@@ -149,9 +147,8 @@ def test_several_devices(tmp_path):
     found = last(Part(trace))
     devices = next(block for block in found.blocks if block.key == "devices")
     assert [(e.name, e.numbers, e.part) for e in devices.entries] == [
-        ("GPU 0", ("100.0%",), 1.0),
-        ("GPU 1", ("66.7%",), 200 / 300),
-    ]
+        ("GPU 0", ("100.0%",), 1.0), ("GPU 1", ("66.7%",), 200 / 300)
+    ]  # fmt: skip
     assert [e.target.span for e in devices.entries] == [(100_000, 200_000), (150_000, 450_000)]
     assert found.left[0].note.endswith(", 2 GPUs together")
 
@@ -177,18 +174,17 @@ def entry(name: str, *numbers: str, part: float | None = None, text: str = "") -
 
 
 SMALL = Overview(
-    "It is so. Because of that.",
-    "Do this. Or do that.",
+    "It is so. Because of that.", "Do this. Or do that.",
     (
         Block("time", "Time", "1 ms", (entry("work", "9 µs", "90%", part=0.9, text="at work"),)),
-        Block("file", "File", "", (entry("odd", text="one two three four five six seven eight nine ten"),)),
+        Block("file", "File", "", (entry("odd", text="one two three four five six seven eight nine ten"),))
     ),
     (
         Block("ops", "Ops", "5 µs", (entry("aten::mm", "5 µs", part=1.0, text="1 ×"),)),
         Block("kernels", "Kernels", "", (entry("gemm", "5 µs", part=1.0), entry("add", "12 µs", part=0.5))),
-        Block("numbers", "Step", "", (entry("length", "1 ms", "12 ms"),), ("A", "B")),
-    ),
-)
+        Block("numbers", "Step", "", (entry("length", "1 ms", "12 ms"),), ("A", "B"))
+    )
+)  # fmt: skip
 
 
 FULL, HALF = "█" * 20, "█" * 10
@@ -254,9 +250,8 @@ def test_three_columns():
     assert aired[2:5] == ["", *lines]
     assert aired[5].strip() == f"add   12 µs  {HALF} [4]"
     assert aired[6:] == [
-        " File                                                  Step       A      B",
-        *below[1:],
-    ]
+        " File                                                  Step       A      B", *below[1:]
+    ]  # fmt: skip
     assert [line.count("Kernels") for line in placed(SMALL, 159)[2:5]] == [0, 0, 1]
 
 

@@ -41,10 +41,9 @@ def test_fit_keeps_both_ends():
     assert fit("计算计算计算计算", 9) == "计…算计算"
 
 
-@pytest.mark.parametrize(
-    ("share", "text"),
-    [(0, "    "), (1, "████"), (0.5, "██  "), (0.28125, "█▏  "), (1e-9, "▏   "), (7, "████"), (-1, "    ")],
-)
+@pytest.mark.parametrize(("share", "text"), [
+    (0, "    "), (1, "████"), (0.5, "██  "), (0.28125, "█▏  "), (1e-9, "▏   "), (7, "████"), (-1, "    ")
+])  # fmt: skip
 def test_bar(share, text):
     assert bar(share, 4) == text
 
@@ -100,10 +99,9 @@ def test_json_is_strict():
     assert text.endswith("}\n")
 
 
-@pytest.mark.parametrize(
-    ("us", "text"),
-    [(0, "0.000us"), (999.9996, "1000.000us"), (1000, "1.000ms"), (1_234_567, "1.235s"), (0.0005, "0.001us")],
-)
+@pytest.mark.parametrize(("us", "text"), [
+    (0, "0.000us"), (999.9996, "1000.000us"), (1000, "1.000ms"), (1_234_567, "1.235s"), (0.0005, "0.001us")
+])  # fmt: skip
 def test_times_as_pytorch_writes_them(us, text):
     assert format_time(us) == text
 

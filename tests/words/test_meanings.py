@@ -225,10 +225,9 @@ def test_how_elements_lie(shape, strides, said):
 def test_the_inputs_of_a_linear_layer():
     trace = recorded(SAMPLES / "linear.json.gz")
     assert [fact for fact in explain(trace, find(trace, "^aten::addmm")).facts if "input" in fact[0]] == [
-        ("input 1", "64 bf16, stride 1: in order"),
-        ("input 2", "1024 x 32 bf16, strides 32, 1: in order"),
-        ("input 3", "32 x 64 bf16, strides 1, 32: a transposed view"),
-    ]
+        ("input 1", "64 bf16, stride 1: in order"), ("input 2", "1024 x 32 bf16, strides 32, 1: in order"),
+        ("input 3", "32 x 64 bf16, strides 1, 32: a transposed view")
+    ]  # fmt: skip
     assert input_facts({}) == []
     assert input_facts({"Input Dims": [[2], [[1]], []], "Input type": ["float", "", "Scalar"]}) == [
         ("input 1", "2 fp32")
