@@ -46,8 +46,7 @@ def on_terminal(
     master, slave = os.openpty()
     resize(master, columns, rows)
     source = slave if stdin is None else os.open(stdin, os.O_RDONLY)
-    job = job_of(["-m", "tracetui", *words], env) | {"terminal": True}
-    pid = TRACETUI.start(job, [source, slave, slave])
+    pid = TRACETUI.start(job_of(["-m", "tracetui", *words], env) | {"terminal": True}, [source, slave, slave])
     for fd in {source, slave}:
         os.close(fd)
     return pid, master

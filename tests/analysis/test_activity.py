@@ -38,8 +38,7 @@ def told(trace: Trace) -> tuple[str, int, str]:
 
 
 def test_small_ops_are_counted_and_the_one_with_most_time_is_named(tmp_path):
-    trace = trace_of(tmp_path, *BEFORE, *MANY, *AFTER)
-    assert told(trace) == ("dispatch", 5, "5 ops, most in aten::add")
+    assert told(trace_of(tmp_path, *BEFORE, *MANY, *AFTER)) == ("dispatch", 5, "5 ops, most in aten::add")
 
 
 @pytest.mark.parametrize(("events", "expected"), [

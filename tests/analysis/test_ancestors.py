@@ -140,8 +140,7 @@ def test_parents_are_those_of_the_stack(intervals):
 def test_order_is_stable():
     group = np.array([1, 0, 1, 0, 1], dtype=np.int32)
     start = np.array([5, 3, 5, 3, 5], dtype=np.int64)
-    end = np.array([9, 4, 10, 4, 9], dtype=np.int64)
-    assert order_by_time(group, start, end).tolist() == [1, 3, 2, 0, 4]
+    assert order_by_time(group, start, np.array([9, 4, 10, 4, 9], dtype=np.int64)).tolist() == [1, 3, 2, 0, 4]
 
 
 def test_long_chain_of_siblings_takes_few_rounds():

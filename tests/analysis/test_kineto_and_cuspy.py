@@ -94,8 +94,7 @@ def device_times(path: Path) -> Counter[str]:
         if own is None and call is not None and "External id" not in e["args"]:
             low, high = call["ts"], call["ts"] + call["dur"]
             where = [call["tid"]] if call["tid"] in threads else threads - {call["pid"]}
-            around = (op for tid in where for a, b, op in spans[tid] if a <= low and high <= b)
-            own = next(around, None)
+            own = next(((op for tid in where for a, b, op in spans[tid] if a <= low and high <= b)), None)
         if own is not None:
             times[own["name"]] += int(e["dur"] * 1000)
     return times

@@ -120,8 +120,7 @@ def gap_causes_in(trace: Trace, device: DeviceGaps, low: I64, high: I64) -> I64:
 def test_times_too_far_apart_for_one_axis(tmp_path):
     """Two recordings in one file, half of them from 1970: 50 years apart, 16 GPUs each."""
     starts = (0, 9, 1.6e15, 1.6e15 + 9)
-    events = [kernel(at, 5, 100 * gpu, pid=gpu) for at in starts for gpu in range(16)]
-    trace = trace_of(tmp_path, *events)
+    trace = trace_of(tmp_path, *[kernel(at, 5, 100 * gpu, pid=gpu) for at in starts for gpu in range(16)])
     assert len(devices.side_by_side(trace)) > 1
     gaps = gaps_of(Part(trace))
     assert [len(device) for device in gaps.devices] == [3] * 16

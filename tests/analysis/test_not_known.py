@@ -202,8 +202,7 @@ WORK: list[Event] = [event for n in range(4) for event in run(1000 * n + 20, 970
 
 def cut(tmp_path: Path, *events: Event) -> Trace:
     """The trace of these events in a file that ends within the one after."""
-    text = json.dumps({"schemaVersion": 1, "traceEvents": [*events, OPS[0]]})
-    (tmp_path / "t.json").write_text(text[:-40])
+    (tmp_path / "t.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": [*events, OPS[0]]})[:-40])
     trace = load(tmp_path / "t.json")
     assert [notice.kind for notice in trace.notices] == ["truncated"]
     return trace

@@ -357,8 +357,7 @@ def test_too_little_to_say(tmp_path):
 
 
 def test_the_evidence_counts_what_is_alike(tmp_path):
-    noisy = "abcbcd" * 3 + "xyzxxyzzzzyx" + "abcbcd" * 3
-    assert found(tmp_path, *sequence(noisy), *waits(8, 6)).source == ""
+    assert found(tmp_path, *sequence("abcbcd" * 3 + "xyzxxyzzzzyx" + "abcbcd" * 3), *waits(8, 6)).source == ""
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -391,8 +390,7 @@ def test_the_outermost_op_of_a_lane_of_twenty_thousand_levels(tmp_path):
     deep = 20_000
     ops = [cpu("aten::a", i, 4 * deep - 2 * i) for i in range(deep)]
     trace = trace_of(tmp_path, *ops, note("alone", 5 * deep, 1, ops[0]["tid"]))
-    at = np.array([0, 1, deep // 2, deep - 1, deep])
-    assert _outermost_ops(trace, at).tolist() == [0, 0, 0, 0, deep]
+    assert _outermost_ops(trace, np.array([0, 1, deep // 2, deep - 1, deep])).tolist() == [0, 0, 0, 0, deep]
 
 
 def rounds_of(*counts: int, optimizers: int = 1, between: int = 0) -> list[Event]:
@@ -633,8 +631,7 @@ def test_a_repetition_begins_with_the_op_of_its_first_launch(tmp_path):
 def test_both_ops_of_a_pair_lie_in_an_outer_one(tmp_path):
     """The outermost counts, however deep the launch lies."""
     ops = [cpu(n, 60 * i - d, 12 + 2 * d) for i in range(5) for n, d in (("a", 5), ("b", 3), ("c", 1))]
-    steps = found(tmp_path, *sequence("abcbcd" * 5), *waits(5, 6), *ops)
-    assert spans(steps)[:2] == [(0, 60), (60, 120)]
+    assert spans(found(tmp_path, *sequence("abcbcd" * 5), *waits(5, 6), *ops))[:2] == [(0, 60), (60, 120)]
 
 
 @pytest.mark.parametrize("missing", [None, 0, 2, 4])

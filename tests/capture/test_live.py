@@ -952,8 +952,7 @@ def test_what_cannot_be_asked_is_said(tmp_path):
 
 
 def test_one_that_has_not_imported_pytorch_is_said(meeting):
-    env = {**os.environ, **launch.environment(meeting, {})}
-    with subprocess.Popen(["sleep", "600"], env=env) as early:
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, **launch.environment(meeting, {})}) as early:
         wait_for(lambda: procfs.arguments(early.pid) == ["sleep", "600"])
         result = run("attach", str(early.pid), "--no-wait")
         early.kill()

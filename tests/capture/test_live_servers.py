@@ -245,8 +245,7 @@ def test_what_vllm_cannot_do_is_said(vllm, tmp_path):
 
 def test_a_vllm_that_counts_its_steps_itself_says_so(tmp_path):
     words = ["--profiler-config.max_iterations=5", "--profiler-config", '{"delay_iterations": 2}']
-    local = products.Process(1, words, {}, 0, False)
-    plan = products.plan_for("vLLM 0.15.0", {}, SHORT, local, tmp_path)
+    plan = products.plan_for("vLLM 0.15.0", {}, SHORT, products.Process(1, words, {}, 0, False), tmp_path)
     assert plan.notes == (
         "vLLM was started with delay_iterations 2, max_iterations 5: so it records fewer of its steps",
     )

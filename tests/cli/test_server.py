@@ -687,8 +687,7 @@ class Page:
         for _ in range(200):
             await self.value("0")
             frames = [found["response"] for found in self.of("Network.webSocketFrameReceived")]
-            seen = b"".join(base64.b64decode(f["payloadData"]) for f in frames if f["opcode"] == 2)
-            if wanted in seen:
+            if wanted in b"".join(base64.b64decode(f["payloadData"]) for f in frames if f["opcode"] == 2):
                 return True
             await asyncio.sleep(0.1)
         return False

@@ -307,8 +307,7 @@ def hostile(tmp_path: Path) -> Path:
         event("user_annotation", f"note {HOSTILE}", 0, 290),
     ]
     path = tmp_path / "hostile\x1b[31m.json"
-    text = json.dumps({"deviceProperties": [{"id": 0, "name": HOSTILE}], "traceEvents": events})
-    path.write_text(text)
+    path.write_text(json.dumps({"deviceProperties": [{"id": 0, "name": HOSTILE}], "traceEvents": events}))
     return path
 
 

@@ -130,5 +130,4 @@ def test_data_loading_is_told_where_it_is_a_part_of_the_longer_step(after, told)
         by_device=False, a=SimpleNamespace(calls_only=False), step=10e6, each=" per step", whole=sides,
         metrics={"step_ns": Metric(10e6, after, False)}, matched=SimpleNamespace(loads=([], [])),
     )  # fmt: skip
-    found = [(one.kind, one.change_ns) for one in _waited(facts)]
-    assert found == ([("loading", 2_000_000)] if told else [])
+    assert [(one.kind, one.change_ns) for one in _waited(facts)] == ([("loading", 2_000_000)] if told else [])

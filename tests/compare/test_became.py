@@ -196,8 +196,7 @@ def test_with_hardly_anything_in_common_a_place_says_nothing(tmp_path, many, bec
     assert (any(one and other for one, other in told)) is became
     if not became:
         (gone,) = [one for one in found.explanations if one.kind == "gone"]
-        start = f"product and relu2 are gone, {many} times: {20 * many} µs on the GPU, "
-        assert gone.text.startswith(start)
+        assert gone.text.startswith(f"product and relu2 are gone, {many} times: {20 * many} µs on the GPU, ")
         assert ((), ("big",)) in told
         assert found.strange == "A and B have hardly anything in common: is this the same program?"
 

@@ -448,7 +448,8 @@ def test_what_follows_a_pair_belongs_to_it_where_one_of_them_took_it_in(a_adds, 
         for adds in (a_adds, b_adds)
     )
     found = [("kernel", [1], [1])]
-    assert [*found, *_unpaired(a, b, left, right, found)] == after
+    more = _unpaired(a, b, left, right, found)
+    assert [*found, *more] == after
 
 
 def test_copies_in_place_of_others_replaced_them():

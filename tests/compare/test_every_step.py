@@ -29,8 +29,7 @@ def loop(*extra: tuple[str, ...], length: float = 40, grid: int = 1, slow: float
     for n in range(4):
         at = 3_000.0 * n
         events.append(step(n, at, 2_900))
-        names = ["mm", "add", "relu", *(extra[n] if extra else ()), "mean", "div", "sub"]
-        for k, name in enumerate(names):
+        for k, name in enumerate(["mm", "add", "relu", *(extra[n] if extra else ()), "mean", "div", "sub"]):
             start, of = at + 100 * k, 100 * n + k + 1
             events += [cpu(f"aten::{name}", start, slow + 2 if name == "add" else 10)]
             events.append(launch(start + (slow + 2 if name == "add" else 10) - 6, of))

@@ -153,8 +153,7 @@ def test_a_device_that_catches_up_does_not_set_the_pace(tmp_path):
     """All kernels run at the end, one right after the other."""
     events = steps(3000)
     for k in range(240):
-        start = float(events[k + k // 60]["ts"])
-        events += [launch(start + 1, k + 1), kernel(20_000 + 10 * k, 10, k + 1)]
+        events += [launch(float(events[k + k // 60]["ts"]) + 1, k + 1), kernel(20_000 + 10 * k, 10, k + 1)]
     (tmp_path / "a.json").write_text(json.dumps({"traceEvents": events}))
     side = side_of(Part(load(tmp_path / "a.json")))
     assert not paced_by_device(side)

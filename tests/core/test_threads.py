@@ -116,8 +116,7 @@ def test_threads_share_one_arena(tmp_path):
     def arenas(how: str, **wanted: str) -> int:
         told = tmp_path / "malloc.xml"
         environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
-        command = [sys.executable, "-c", ARENAS, str(told), how]
-        subprocess.run(command, env=environment | wanted, check=True)
+        subprocess.run([sys.executable, "-c", ARENAS, str(told), how], env=environment | wanted, check=True)
         return told.read_text().count("<heap nr=")
 
     assert arenas("shared") == 1

@@ -16,7 +16,6 @@ from tracetui.formats.registry import FORMATS, Format, read_beginning
 from tracetui.formats.source import open_source
 from tracetui.trace import Trace, TraceError, load, saved
 
-MUTANTS = 200
 HUGE = 320_000_000
 """Bytes without the end of a line."""
 
@@ -165,7 +164,7 @@ def test_a_line_without_end_takes_little_time_and_memory(name, path):
 def test_any_bytes_are_a_trace_or_an_error_of_one_line(name, path):
     text = EXAMPLES[name]
     lines = spans_of_lines(text)
-    for number in range(MUTANTS):
+    for number in range(200):
         path.write_bytes(mutant := assemble(text, mutate(text, lines, random.Random(number))))
         try:
             trace = load(path)

@@ -172,8 +172,7 @@ def short(text: bytes) -> bytes:
         same = kept.setdefault((event.phase, json.loads(piece).get("cat", "")), [])
         if len(same) < 2:
             same.append(piece)
-    border = text[events[0].end : events[1].begin]
-    middle = border.join(piece for same in kept.values() for piece in same)
+    middle = text[events[0].end : events[1].begin].join(piece for same in kept.values() for piece in same)
     return text[: events[0].begin] + middle + text[events[-1].end :]
 
 

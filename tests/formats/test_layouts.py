@@ -150,8 +150,7 @@ def test_standard_input(monkeypatch, tmp_path):
 def test_progress_and_cancelling(tmp_path, event):
     for pack in (bytes, gzip.compress, zstd.compress):
         path = tmp_path / "trace"
-        text = json.dumps({"traceEvents": [event(ts=i) for i in range(20_000)]}).encode()
-        path.write_bytes(pack(text))
+        path.write_bytes(pack(json.dumps({"traceEvents": [event(ts=i) for i in range(20_000)]}).encode()))
         calls: list[tuple[int, int]] = []
         load(path, lambda done, total, calls=calls: calls.append((done, total)))  # type: ignore[misc]
         assert calls[-1] == (path.stat().st_size,) * 2
@@ -200,8 +199,7 @@ def test_an_empty_trace_opens(tmp_path):
 
 def test_a_header_that_is_too_long_is_what_is_told(trace_of, monkeypatch):
     monkeypatch.setattr(layout, "_SEARCHED", 1 << 16)
-    event = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}'
-    whole = b'{"note":"%s","traceEvents":[' + event + b"]}"
+    whole = b'{"note":"%s","traceEvents":[' + b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}' + b"]}"
     assert len(trace_of(whole % (b"x" * 60_000))) == 1
     with pytest.raises(TraceError, match="has no traceEvents in its first 64 MB: tracetui looks for them no"):
         trace_of(whole % (b"x" * 70_000))

@@ -154,8 +154,7 @@ def test_sequences_with_defaults_and_clocks_of_their_own(tmp_path):
     assert [row[2:4] for row in rows[4:]] == list(zip(categories, names, strict=True))
     assert [row[4:] for row in rows[4:]] == [(1000 + 8000 * n, 4000) for n in range(4)]
     assert trace.correlation.tolist() == [100, 101, 102, 103, 200, 201, -1, -1]
-    args = trace.args_of(list(range(8)))
-    assert args[1] == {"correlation": 101, "said": "a word"}, "those of the end, too"
+    assert trace.args_of(list(range(8)))[1] == {"correlation": 101, "said": "a word"}, "those of the end, too"
     assert [notice.kind for notice in trace.notices] == ["not_read", "dropped"]
     assert "1 ftrace_events, 1 process_stats" in trace.notices[0].text
 

@@ -210,8 +210,7 @@ def test_of_many_waits_the_last_are_looked_at(others, waits, tmp_path):
             cpu("Stream Wait Event", 60 + n, 1, "cuda_sync") | {"pid": 0, "tid": 1000007, "args": args}
         )
     trace = trace_of(tmp_path, *events, launch(50, 99), kernel(90, 20, 99, name="second"))
-    second = next(i for i in range(len(trace)) if trace.name_of(i) == "second")
-    (found,) = waits_of(trace, np.array([second]))
+    (found,) = waits_of(trace, np.array([next(i for i in range(len(trace)) if trace.name_of(i) == "second")]))
     assert [trace.name_of(int(i)) for i in found] == ["awaited"] * waits
 
 

@@ -388,8 +388,7 @@ def test_fp32_products(tmp_path, length, fires):
     if finding:
         assert evidence(trace, finding) == [FP32]
         assert finding.claims["why"] == "fp16"
-    modern = found(trace_of(tmp_path, *products(FP32, 100), **H100), "fp32_products")
-    assert modern.claims["why"] == "tf32"
+    assert found(trace_of(tmp_path, *products(FP32, 100), **H100), "fp32_products").claims["why"] == "tf32"
 
 
 FP64 = "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_64x32_16x4_tn_align1>(Params)"
@@ -799,8 +798,7 @@ def test_attention_of_both_passes(tmp_path):
 
 def test_attention_by_math_kernels(tmp_path):
     math = cpu("aten::_scaled_dot_product_attention_math", 50, 500)
-    finding = found(trace_of(tmp_path, math, *attention(100, 1)), "unfused_attention")
-    assert finding.claims["math"] is True
+    assert found(trace_of(tmp_path, math, *attention(100, 1)), "unfused_attention").claims["math"] is True
 
 
 def test_what_is_no_attention(tmp_path):
@@ -950,8 +948,7 @@ def test_a_recording_that_costs(tmp_path, stacks, shapes, busy, fires):
         assert evidence(trace, finding) == ["a.py(1): main", "a.py(9): f"]
         for name, told in (("[memory]", ["shapes", "memory"]), ("[other]", ["shapes"])):
             mark = {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": 5, "args": {"Bytes": 8}}
-            more = found(trace_of(tmp_path, *events, mark), "recording_cost")
-            assert more.claims["also"] == names_of(told)
+            assert found(trace_of(tmp_path, *events, mark), "recording_cost").claims["also"] == names_of(told)
 
 
 def test_stacks_alone_cost_where_there_are_very_many(tmp_path):
@@ -1185,8 +1182,7 @@ def test_waits_that_leave_the_gpu_busy_cost_what_the_cpu_could_have_done(tmp_pat
     waiting = [
         *run(10, 1400, 1), cpu("aten::item", 20, 1380), cpu("cudaStreamSynchronize", 30, 1360, "cuda_runtime")
     ]  # fmt: skip
-    more = [*run(1412, 5, 2), *run(rest, 400, 3)]
-    finding = found(trace_of(tmp_path, *waiting, *more), "blocking_calls")
+    finding = found(trace_of(tmp_path, *waiting, *[*run(1412, 5, 2), *run(rest, 400, 3)]), "blocking_calls")
     assert finding.severity == severity
     assert said in finding.text
     assert finding.claims["why"] == ("leave" if severity == "info" else "read later")
@@ -1287,8 +1283,7 @@ def test_the_time_between_kernels_is_no_idle_finding(tmp_path):
 def test_where_ranks_wait_for_each_other_the_cpu_is_not_all(tmp_path):
     finding = found(trace_of(tmp_path, *[*run(10, 100, 1), *run(600, 100, 2)]), "overhead_bound")
     assert finding.claims["pace"] == "the CPU's"
-    talking = [*run(10, 100, 1), *run(600, 150, 2, name=NCCL)]
-    finding = found(trace_of(tmp_path, *talking), "overhead_bound")
+    finding = found(trace_of(tmp_path, *[*run(10, 100, 1), *run(600, 150, 2, name=NCCL)]), "overhead_bound")
     assert finding.claims["pace"] != "the CPU's"
 
 

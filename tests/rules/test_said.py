@@ -19,7 +19,6 @@ FLEX = "triton_tem_fused__to_copy_flex_attention_ones_slice_sort_sum_transpose_z
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
 GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long)"
 FOREACH = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::A>(A)"
-OUT = "DtoH (Device -> Pageable)"
 
 
 def found(trace: Trace, rule: str) -> Finding | None:
@@ -36,7 +35,7 @@ def saving(steps: int, every: int) -> list[Event]:
         if n % every == 0:
             copy = start + 105
             events += [cpu("aten::copy_", copy - 2, 406), launch(copy, 2 * n + 2, 402, "cudaMemcpyAsync")]
-            events.append(memcpy(copy + 1, 400, 2 * n + 2, OUT))
+            events.append(memcpy(copy + 1, 400, 2 * n + 2, "DtoH (Device -> Pageable)"))
             length += 905
         events.append(step(n, start, length))
         start += length + 5
@@ -276,8 +275,7 @@ def test_launches_and_work_with_an_external_id_in_common(tmp_path):
     launched = trace.launch >= 0
     assert [trace.start[i] for i in trace.launch[launched].tolist()] == [5_000, 10_000]
     assert {trace.name_of(int(i)) for i in trace.op[launched].tolist()} == {"aten::mm"}
-    rows = {row.name: row for row in averages_of(Part(trace)).rows()}
-    assert rows["aten::mm"].device_total == 100_000
+    assert {row.name: row for row in averages_of(Part(trace)).rows()}["aten::mm"].device_total == 100_000
 
 
 def test_the_profiler_at_work_in_a_first_op(tmp_path):
@@ -395,8 +393,7 @@ def test_annotations_but_no_ops(tmp_path, thread):
 def test_how_often_an_op_is_called(tmp_path):
     """As in the table: an op that only calls another of its name is one call."""
     events = [cpu("aten::sum", 100 * n, 90) for n in range(3)] + [cpu("aten::sum", 5, 80)]
-    trace = trace_of(tmp_path, *events)
-    assert verdict_of(Part(trace)).reason.endswith("aten::sum: 270 µs in 3 calls.")
+    assert verdict_of(Part(trace_of(tmp_path, *events))).reason.endswith("aten::sum: 270 µs in 3 calls.")
 
 
 def test_what_all_steps_left_to_the_device_is_not_the_last_ones(tmp_path):

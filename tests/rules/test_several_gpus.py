@@ -46,8 +46,7 @@ def test_data_parallel():
     assert "DistributedDataParallel" in f"{training.claims['advice']}"
     idle = [x for x in findings_of(DATA / "data_parallel.json.gz") if x.rule == "overhead_bound"]
     assert all(x.claims["advice"] == training.claims["advice"] for x in idle)
-    inference = found(load(DATA / "data_parallel_inference.json.gz"), "data_parallel")
-    assert inference.claims["trains"] is False
+    assert found(load(DATA / "data_parallel_inference.json.gz"), "data_parallel").claims["trains"] is False
 
 
 def findings_of(path: Path) -> tuple[Finding, ...]:
@@ -59,8 +58,7 @@ def in_turn(count: int, both: float = 0) -> list[Event]:
     events = [cpu("aten::mm", 0, 100 * count)]
     for n in range(count):
         begin = 100 + n * (100 - both)
-        args = {"correlation": n + 1, "device": n % 2, "stream": 7}
-        events += run(begin, 100, n + 1, pid=n % 2, args=args)
+        events += run(begin, 100, n + 1, pid=n % 2, args={"correlation": n + 1, "device": n % 2, "stream": 7})
     return events
 
 
@@ -88,8 +86,7 @@ def test_one_gpu_does_not_take_turns(tmp_path):
 
 
 def test_copies_between_gpus_are_not_from_the_host():
-    finding = found(load(DATA / "tensor_parallel.json.gz"), "exposed_copies")
-    assert finding.claims["why"] == "between GPUs"
+    assert found(load(DATA / "tensor_parallel.json.gz"), "exposed_copies").claims["why"] == "between GPUs"
 
 
 def test_a_gpu_that_waits_for_another():

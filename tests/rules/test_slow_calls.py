@@ -234,8 +234,7 @@ def test_waits_on_a_device_that_is_idle_for_other_reasons(tmp_path):
         e for n in range(20) for e in (*run(2_000 * n + 50, 80, n + 1), cpu("aten::add", 2_000 * n, 1_900))
     ]
     wait = [cpu("aten::item", 1_910, 60), cpu("cudaStreamSynchronize", 1_912, 55, "cuda_runtime")]
-    many = [e | {"ts": e["ts"] + 2_000 * n} for n in range(20) for e in wait]
-    trace = trace_of(tmp_path, *events, *many)
+    trace = trace_of(tmp_path, *events, *[e | {"ts": e["ts"] + 2_000 * n} for n in range(20) for e in wait])
     assert verdict_of(Part(trace)).verdict == "overhead-bound"
     assert "The GPU has work" not in told(trace, "blocking_calls")
 

@@ -41,9 +41,6 @@ def test_all_phases_that_compile_are_named(tmp_path):
     assert phases == "backward._backward_impl (2.50 ms), _compile.compile_inner (2.00 ms)"
 
 
-SILU = "scaled_silu"
-
-
 def test_kernels_of_other_shapes_are_not_the_same_work(tmp_path):
     """A random fill has as many blocks for any size; the next kernel shows that the sizes differ."""
 
@@ -52,7 +49,7 @@ def test_kernels_of_other_shapes_are_not_the_same_work(tmp_path):
         for n, grid in enumerate(grids):
             events.append(step(n, 1000 * n, 900))
             for k, blocks, length in ((1, 1056, 50 + 50 * n), (2, grid, 40)):
-                event = run(1000 * n + 200 * k, length, 10 * n + k, "random" if k == 1 else SILU)
+                event = run(1000 * n + 200 * k, length, 10 * n + k, "random" if k == 1 else "scaled_silu")
                 event[1]["args"]["grid"] = [blocks, 1, 1]
                 events += event
         return events
@@ -423,8 +420,7 @@ def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(tmp_path, ahea
     for n in range(12):
         at = 1000 * n
         events += [cpu("aten::mm", at, 500), launch(at + 510, n + 1), kernel(at + 510 + ahead, length, n + 1)]
-    finding = found_whole(trace_of(tmp_path, *events), "overhead_bound")
-    assert (finding.claims["pace"] == "the CPU's") is paced
+    assert (found_whole(trace_of(tmp_path, *events), "overhead_bound").claims["pace"] == "the CPU's") is paced
 
 
 @pytest.mark.parametrize(("between", "severity"), [(10, ""), (11, "low"), (25, "low"), (26, "medium")])

@@ -179,8 +179,7 @@ def test_a_walk_goes_from_one_recording_to_the_other():
     session.walk.select(0, of=1)
     session.gaps.next(1)
     assert session.gaps.at is not None
-    gaps = gaps_of(session.walk.recordings[1].whole)
-    assert session.walk.selected == int(gaps.after[session.gaps.at])
+    assert session.walk.selected == int(gaps_of(session.walk.recordings[1].whole).after[session.gaps.at])
     mark = session.marks.here()._replace(label="here")
     session.marks.put(mark)
     assert session.walk.recordings[1].marks.here[0].label == "here"

@@ -167,8 +167,7 @@ def test_the_largest_value_of_each_cell():
     assert np.isnan(one.peaks(np.array([0, 5, 10]))).all()
     assert one.peaks(np.array([15, 20, 25])).tolist() == [1.0, 1.0]
     many = series("x", np.arange(100 * BLOCK), np.arange(100 * BLOCK, dtype=np.float64))
-    borders = np.array([0, 50 * BLOCK, 100 * BLOCK])
-    assert many.peaks(borders).tolist() == [50 * BLOCK - 1, 100 * BLOCK - 1]
+    assert many.peaks(np.array([0, 50 * BLOCK, 100 * BLOCK])).tolist() == [50 * BLOCK - 1, 100 * BLOCK - 1]
 
 
 @pytest.mark.parametrize(("value", "unit", "text", "brief"), [
@@ -279,15 +278,13 @@ def test_more_lines_stay_free_where_memory_was_recorded(make, make_scene):
     """For what is allocated and what is reserved, too."""
     trace = make([*[(0, 0, 1000 - d, f"d{d}") for d in range(30)], (1, 0, 10, "k")], streams=[1])
     with_memory = dataclasses.replace(trace, names=[*trace.names, "[memory]"])
-    shown = [int(opened([make_scene(one).source], 14).shown.sum()) for one in (trace, with_memory)]
-    assert shown == [11, 9]
+    assert [int(opened([make_scene(one).source], 14).shown.sum()) for one in (trace, with_memory)] == [11, 9]
 
 
 def test_shares_of_what_is_compared(make, make_scene):
     """Instead of a title the overview has each recording's busy share."""
     scene = make_scene(make([(0, 0, 250, "k"), (0, 750, 250, "k")], streams=[0]))
-    text = paint(replace(scene, sources=(replace(scene.source, letter="A"),)), 6).text(0)
-    assert text.startswith(" A 50%")
+    assert paint(replace(scene, sources=(replace(scene.source, letter="A"),)), 6).text(0).startswith(" A 50%")
 
 
 def test_of_two_devices_it_is_the_gap_s_own(make, make_scene):

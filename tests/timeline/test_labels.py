@@ -93,6 +93,5 @@ def test_the_last_line_says_how_many_lie_below_the_screen(make, make_scene):
     assert paint(scene, TOP + 4).text(TOP + 3)[:20].endswith(" ↓5 ")
     assert paint(replace(scene, top=2), TOP + 4).text(TOP + 3)[:20].endswith("↓3 ")
     assert "↓" not in paint(replace(scene, top=5), TOP + 4).text(TOP + 3)
-    deep = make([(0, n, 100 - 2 * n, "op") for n in range(9)])
-    scene = replace(make_scene(deep, height=40), labels=20)
+    scene = replace(make_scene(make([(0, n, 100 - 2 * n, "op") for n in range(9)]), height=40), labels=20)
     assert paint(scene, TOP + 4).text(TOP + 3)[:20].endswith("↓5 rows ")

@@ -97,8 +97,7 @@ def test_links(make):
 
 def test_a_flow_is_drawn_from_row_to_row(make, make_scene):
     slices = [(0, 0, 4000, "op"), (0, 1000, 100, "launch"), (1, 0, 50, "t"), (2, 3000, 500, "k")]
-    trace = make(slices, streams=[2], launches={3: 1})
-    scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 3)
+    scene = moves.chosen(make_scene(make(slices, streams=[2], launches={3: 1}), Viewport(0.0, 100.0, 40)), 3)
     canvas = paint(scene, 10)
     text = [canvas.text(y)[scene.labels :] for y in range(TOP, 10)]
     assert text[1][10] == "█" or canvas.paper[TOP + 1, scene.labels + 10] != scene.theme.paper
@@ -113,8 +112,7 @@ def test_a_flow_is_drawn_from_row_to_row(make, make_scene):
 
 def test_flows_reach_upwards_and_sidewards(make, make_scene):
     slices = [(0, 3000, 500, "k"), (1, 0, 10, "x"), (2, 0, 10, "x"), (3, 1000, 100, "launch")]
-    trace = make(slices, streams=[0], launches={0: 3})
-    scene = moves.chosen(make_scene(trace, Viewport(0.0, 100.0, 40)), 0)
+    scene = moves.chosen(make_scene(make(slices, streams=[0], launches={0: 3}), Viewport(0.0, 100.0, 40)), 0)
     scene = replace(scene, layout=scene.layout.with_shown(0, 1).toggle_pin(0))  # above the threads
     text = [paint(scene, 10).text(y)[scene.labels :] for y in range(TOP, 6)]
     assert text[1][30] == "▲"

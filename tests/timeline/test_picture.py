@@ -91,8 +91,7 @@ def test_no_share_is_painted_over(make, make_scene, parts, cell):
             seen += 8 - share  # the paper's part is drawn over the bar
         else:
             seen += 8
-    busy = sum(max(0, min(s + d, 40 * cell) - s) for _, s, d, _ in slices)
-    assert abs(seen * cell - 8 * busy) <= cell
+    assert abs(seen * cell - 8 * sum(max(0, min(s + d, 40 * cell) - s) for _, s, d, _ in slices)) <= cell
 
 
 def test_a_gap_between_two_bars_stays_empty(make, make_scene):
@@ -128,8 +127,7 @@ def test_gaps_carry_their_length_and_cause(make, make_scene):
     ground = canvas.paper[TOP + 2 : TOP + 5, scene.labels : -EDGE]
     assert (ground[:, 1:21] == DARK.idle).all()
     assert not (ground[:, [0, 21]] == DARK.idle).any()
-    wide = paint(replace(scene, view=Viewport(0.0, 500.0, 44)), 9)
-    assert "host: the data loader" in lane(wide, scene, 3)
+    assert "host: the data loader" in lane(paint(replace(scene, view=Viewport(0.0, 500.0, 44)), 9), scene, 3)
     chosen = paint(replace(scene, gap=(0, 0, 0)), 9)
     assert (chosen.paper[TOP + 2 : TOP + 5, scene.labels + 1 : -EDGE - 1] == DARK.gap).all()
     folded = paint(replace(scene, layout=scene.layout.with_shown(0, 1)), 9)
@@ -149,8 +147,7 @@ def test_gaps_have_a_texture_where_the_ground_has_no_color(make, make_scene):
 
 def test_idle_time_has_its_texture_at_every_zoom(make, make_scene):
     """Above the bars, as high as the device is idle: where another stream runs, there is none."""
-    kernels = [(0, 1000 * i, 100, "k") for i in range(80)] + [(1, 40_000, 39_100, "k")]
-    trace = make(kernels, streams=[0, 1])
+    trace = make([(0, 1000 * i, 100, "k") for i in range(80)] + [(1, 40_000, 39_100, "k")], streams=[0, 1])
     for theme, texture in (PLAIN, "╱"), (SIXTEEN, "╱"), (replace(PLAIN, ascii=True), "/"):
         scene = make_scene(trace, Viewport(0.0, 4000.0, 20), theme=theme)
         tall = replace(scene, layout=scene.layout.with_shown(1, 3))
@@ -274,11 +271,9 @@ def test_markup_in_a_name_is_text(make, make_scene):
 
 
 def test_selection_name_and_matches_have_colors_of_their_own(make, make_scene):
-    trace = make([(0, 1000 * i, 900, "ab"[i % 2]) for i in range(4)])
-    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+    scene = make_scene(make([(0, 1000 * i, 900, "ab"[i % 2]) for i in range(4)]), Viewport(0.0, 100.0, 40))
     mask = np.array([False, True, False, False])
-    canvas = paint(replace(scene, selected=0).having(same=0, matches=mask), 6)
-    papers = canvas.paper[TOP, scene.labels :]
+    papers = paint(replace(scene, selected=0).having(same=0, matches=mask), 6).paper[TOP, scene.labels :]
     assert papers[3] == DARK.selected
     assert papers[13] == DARK.match
     assert papers[23] == DARK.same
@@ -417,8 +412,7 @@ def canvas_attributes(scene: Scene) -> np.ndarray:
 
 
 def test_lengths_of_gaps_can_be_read_on_any_background(make, make_scene):
-    trace = make([(0, 0, 100, "k"), (0, 3000, 100, "k")], streams=[0])
-    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+    scene = make_scene(make([(0, 0, 100, "k"), (0, 3000, 100, "k")], streams=[0]), Viewport(0.0, 100.0, 40))
     scene = replace(scene, band=(0, 4000)).having(gaps={0: Idle(np.array([100]), np.array([3000]))})
     canvas = paint(scene, 6)
     at = lane(canvas, scene, 1).index("2.90 µs") + scene.labels

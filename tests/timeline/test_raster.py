@@ -131,8 +131,7 @@ def test_rows_without_anything_in_view(make):
 
 
 def test_row_arrays_hold_every_slice_once(make):
-    trace = make([(0, 0, 100, "p"), (0, 10, 20, "c"), (0, 12, 5, "d"), (0, 40, 20, "c"), (1, 3, 4, "x")])
-    rows = Rows(trace)
+    rows = Rows(make([(0, 0, 100, "p"), (0, 10, 20, "c"), (0, 12, 5, "d"), (0, 40, 20, "c"), (1, 3, 4, "x")]))
     seen = [rows.row(lane, depth).index.tolist() for lane, depth in ((0, 0), (0, 1), (0, 2), (1, 0))]
     assert seen == [[0], [1, 3], [2], [4]]
     assert len(rows.row(0, 3)) == 0

@@ -45,8 +45,7 @@ def test_no_peak_gets_lost_among_very_many():
     n = 200_000
     value = np.zeros(n)
     value[123_456] = 9.0
-    one = series.series("m", np.arange(n) * 10, value)
-    found = one.peaks(np.linspace(0, n * 10, 101).astype(np.int64))
+    found = series.series("m", np.arange(n) * 10, value).peaks(np.linspace(0, n * 10, 101).astype(np.int64))
     assert found[61] == 9.0
     assert (found == 9.0).sum() <= 2
 

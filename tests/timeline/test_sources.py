@@ -242,8 +242,7 @@ def test_a_flow_is_drawn_in_its_own_recording():
 
 def test_each_has_its_heading_and_its_counters():
     scene = pair()
-    tracks = [Of(of) for of in scene.layout.of.tolist()]
-    assert tracks == [Of.RECORDING, Of.LANE, Of.LANE, Of.COUNTER] * 2
+    assert [Of(of) for of in scene.layout.of.tolist()] == [Of.RECORDING, Of.LANE, Of.LANE, Of.COUNTER] * 2
     assert scene.layout.source.tolist() == [0] * 4 + [1] * 4
     assert values_at(scene.sources[1], 0, 9_999) == ("most 5", "most 5", "")
     assert values_at(scene.sources[1], 0, 10_000)[2] == "5"

@@ -244,8 +244,7 @@ def slowly(slices: list[Slice]) -> tuple[list[bool], list[bool], list[int], Coun
         bad |= stray
         good = [i for i in every if i not in bad]
         first, last = min(start[i] for i in good), max(start[i] for i in good)
-        spans = [start[i] + duration[i] for i in good if slices[i][0] == Kind.SPAN]
-        recorded = max(spans, default=first)
+        recorded = max([start[i] + duration[i] for i in good if slices[i][0] == Kind.SPAN], default=first)
         past = [i for i in good if start[i] + duration[i] > recorded]
         host = [i for i in good if slices[i][1] in HOST and slices[i][0] != Kind.SPAN]
         long = [i for i in past if i in host and duration[i] > 1000 * max(last - first, A_SECOND)]

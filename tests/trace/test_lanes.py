@@ -233,8 +233,7 @@ def test_what_has_the_profilers_pid_comes_after_the_threads(trace_of, event):
 @pytest.mark.parametrize("category", ["kernel", "gpu_memcpy", "cuda_sync", "gpu_user_annotation"])
 def test_what_is_asynchronous_keeps_no_device_busy(phases, category, trace_of):
     """It is in no stream, so there is no device whose work it could be."""
-    events = [{"ph": phase, "cat": category, "id": 1, "ts": at} for at, phase in enumerate(phases)]
-    trace = trace_of(events)
+    trace = trace_of([{"ph": phase, "cat": category, "id": 1, "ts": at} for at, phase in enumerate(phases)])
     assert [(lane.kind, lane.device) for lane in trace.lanes] == [("async", -1)]
     assert trace.kind.tolist() == [Kind.OTHER]
 

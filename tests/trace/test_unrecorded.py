@@ -173,8 +173,7 @@ def test_without_any_link(tmp_path):
 
 def test_a_file_that_is_cut_off_says_only_that(tmp_path):
     path = tmp_path / "cut.json"
-    text = json.dumps({"traceEvents": [*run(10, 5, 1), launch(30, 3), kernel(40, 5, 3)]})
-    path.write_text(text[:-80])
+    path.write_text(json.dumps({"traceEvents": [*run(10, 5, 1), launch(30, 3), kernel(40, 5, 3)]})[:-80])
     trace = load(path)
     assert trace.cut_off
     assert not lost_launches(trace)

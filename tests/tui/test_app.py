@@ -299,8 +299,7 @@ async def test_a_trace_of_the_cpu_alone_says_what_that_means(tmp_path):
 
 
 async def test_what_was_lost_is_said_in_the_first_line(tmp_path):
-    path = write_trace(tmp_path / "t.json", [{"ph": "B", "name": "x", "pid": 1, "tid": 1, "ts": 5}])
-    app = app_of(path)
+    app = app_of(write_trace(tmp_path / "t.json", [{"ph": "B", "name": "x", "pid": 1, "tid": 1, "ts": 5}]))
     async with app.run_test(size=SIZE):
         assert "⚠ odd: " in text(app).split("\n")[0]
 

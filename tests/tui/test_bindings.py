@@ -58,8 +58,7 @@ def test_every_action_exists_on_the_screen_or_the_app(small):
 
 
 def test_every_binding_of_the_screen_comes_from_the_table():
-    bound = {b.id: b for b in TraceScreen.BINDINGS if isinstance(b, Binding)}
-    assert set(bound) == {a.id for a in ACTIONS}
+    assert set({b.id: b for b in TraceScreen.BINDINGS if isinstance(b, Binding)}) == {a.id for a in ACTIONS}
 
 
 def test_the_footer_cuts_no_word():

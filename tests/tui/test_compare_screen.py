@@ -393,8 +393,7 @@ async def test_another_is_opened_to_compare_and_one_goes_on_with_either():
         assert app.traces == [first, last]
         # What is open is not read again.
         await pilot.press("C", *str(EAGER), "enter")
-        again = await compared(pilot)
-        assert again.walk.recordings == [last.walk.recordings[0], first.walk.recordings[0]]
+        assert (await compared(pilot)).walk.recordings == [last.walk.recordings[0], first.walk.recordings[0]]
         await pilot.press("t")
         await until(pilot, lambda: app.screen is first)
 

@@ -33,8 +33,7 @@ def read(table: Table) -> list[dict[str, Any]]:
     order = np.arange(table.rows)
     records: list[dict[str, Any]] = json.loads(as_json(table, order))
     lines = list(csv.DictReader(as_csv(table, order).splitlines(True)))
-    expected = [{key: "" if value is None else str(value) for key, value in r.items()} for r in records]
-    assert lines == expected
+    assert lines == [{key: "" if value is None else str(value) for key, value in r.items()} for r in records]
     return records
 
 

@@ -48,8 +48,7 @@ def test_the_profilers_own_work_in_an_op_is_not_the_ops(tmp_path):
     op = cpu("aten::mm", 0, 100, **{"External id": 5})
     trace = trace_of(tmp_path, *[op, cpu("aten::empty", 60, 10), request | {"pid": -1, "tid": 0}])
     at = next(i for i in range(len(trace)) if trace.name_of(i) == "aten::mm")
-    told = next(f.value for f in event_facts(trace, at, {}) if f.label == "self time")
-    assert told.startswith("60.000 µs")
+    assert next(f.value for f in event_facts(trace, at, {}) if f.label == "self time").startswith("60.000 µs")
     table = averages(trace)
     assert table.self_cpu[table.names.index("aten::mm")] == 60_000
     assert ("self", "60.0 µs of 100 µs") in explain(trace, at).facts
@@ -189,8 +188,7 @@ def test_gaps_walk_by_size_and_by_time(llama):
     tenth = int(gaps.start[10])
     assert next_gap(gaps, by_time, None, tenth, 1, False) == (10, 11)
     assert next_gap(gaps, by_time, None, tenth, -1, False) == (9, 10)
-    long_only = gap_order(gaps, True, minimum=100_000)
-    assert len(long_only) == int(np.count_nonzero(gaps.duration >= 100_000))
+    assert len(gap_order(gaps, True, minimum=100_000)) == int(np.count_nonzero(gaps.duration >= 100_000))
     assert causes_of(results).event.tolist() == gaps.after.tolist()
 
 
@@ -253,8 +251,7 @@ def test_long_arguments_are_cut_and_wrapped():
     assert len(value_text("x" * 100_000)) == 4000
     from tracetui.views.event import Fact
 
-    lines = wrapped([Fact("a", "one two three", 7)], 8)
-    assert lines == [Fact("a", "one two", 7), Fact("", "three", 7)]
+    assert wrapped([Fact("a", "one two three", 7)], 8) == [Fact("a", "one two", 7), Fact("", "three", 7)]
 
 
 def test_histogram_hides_nothing():

@@ -120,8 +120,7 @@ async def test_what_to_try_is_told_in_full_on_a_small_screen(hint, monkeypatch):
         assert len(pane.overview.advice) > 80
         assert f"Try: {pane.overview.advice}" in shown
         assert "New here?" in shown if hint else True
-        costs = next(block for block in pane.overview.blocks if block.key == "ops")
-        assert costs.entries[0].name in shown
+        assert next(block for block in pane.overview.blocks if block.key == "ops").entries[0].name in shown
 
 
 @pytest.mark.parametrize("colors", [True, False])

@@ -29,7 +29,6 @@ from tracetui.views.gap_words import find_told, gap_line
 
 from .conftest import DATA, app_of, screen_of, until, visit
 
-TIMES = 6
 LEFT = 1
 """That may still be alive: the last one, in a context that asyncio has yet to drop."""
 
@@ -104,7 +103,7 @@ async def test_what_is_closed_is_let_go(name):
     alive: weakref.WeakSet[Any] = weakref.WeakSet()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("right", "slash", "m", "m", "enter")
-        for _ in range(TIMES):
+        for _ in range(6):
             await until(pilot, lambda: open_trace(pilot) is not None)
             alive.add(await SHEETS[name](pilot))
             await press(pilot, "escape")

@@ -77,8 +77,7 @@ def test_everything_that_opens_stays_open_at_any_size(sizes):
 def test_the_monkey_tells_of_what_fails(broken, told):
     before = "import monkey_terminal; from tracetui.tui import screens, textual_private"
     before += f"; import tracetui.tui.screens.trace; monkey_terminal.LONGEST = 1; {broken}"
-    sample = str(ROOT / "sample_traces" / "linear.json.gz")
-    ran = run(sample, "--events", "15", "--seed", "3", before=before)
+    ran = run(str(ROOT / "sample_traces" / "linear.json.gz"), "--events", "15", "--seed", "3", before=before)
     assert ran.returncode == 1
     assert told in ran.stdout
 
@@ -95,8 +94,7 @@ def test_the_same_seed_does_the_same(monkey):
 
 def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey):
     def held(*mib: int) -> bool:
-        samples = [monkey.Sample(n * 1000, m << 20, 0) for n, m in enumerate(mib)]
-        return bool(monkey.growth(samples).held)
+        return bool(monkey.growth([monkey.Sample(n * 1000, m << 20, 0) for n, m in enumerate(mib)]).held)
 
     assert held(100, 104, 106, 106, 107)
     assert held(100, 120, 106, 106, 106)  # a screen that came and went

@@ -252,8 +252,7 @@ async def test_modules_stand_above_the_streams_and_say_what_they_are(tmp_path):
         assert at < next(n for n, line in enumerate(lines) if "stream 7" in line)
         assert "layers" in lines[at]
         trace = screen.trace
-        module = next(i for i in range(len(trace)) if trace.name_of(i) == "layers.0.attention")
-        screen.walk.select(module)
+        screen.walk.select(next(i for i in range(len(trace)) if trace.name_of(i) == "layers.0.attention"))
         await pilot.press("2")
         await until(pilot, lambda: "made by" in text(app))
         assert "layers.0.attention" in text(app)

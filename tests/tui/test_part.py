@@ -162,8 +162,7 @@ def test_what_is_kept_in_the_cache_has_no_part(monkeypatch):
 def test_view_range_and_selection_stay_where_they_were(tmp_path, first):
     """Also where the earliest event comes last in the file, so that the two have other zeros."""
     events = [slice_event(f"op{n % 7}", 10 * n, 8, tid=n % 3) for n in range(60_000)]
-    path = write_trace(tmp_path / "t.json", [*events, slice_event("last", first, 1, tid=9)])
-    part, whole = both(path)
+    part, whole = both(write_trace(tmp_path / "t.json", [*events, slice_event("last", first, 1, tid=9)]))
     before, after = Session([Recording(part, part=True)]), Session([Recording(whole)])
     before.lanes.resize(100, 30)
     event = len(part) // 2

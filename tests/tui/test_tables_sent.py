@@ -99,8 +99,8 @@ async def test_the_terminal_shows_the_table(seed, monkeypatch):
                 while len(app.screen_stack) > 1:
                     app.pop_screen()
                 await quiet(pilot, app.terminal)
-                meant = app.fresh(view)
-                for y, (seen, want) in enumerate(zip(app.terminal.cells, meant.cells, strict=True)):
+                fresh = app.fresh(view).cells
+                for y, (seen, want) in enumerate(zip(app.terminal.cells, fresh, strict=True)):
                     assert seen == want, f"line {y}"
 
 

@@ -24,7 +24,6 @@ from tracetui.tui.screens.trace import TraceScreen
 from .conftest import screen_of, until, visit
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
-SIZE = (120, 36)
 MOST = 6
 UNITS = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}
 AMOUNT = r"([\d,]+(?:\.\d+)?) (ns|µs|ms|s)\b"
@@ -157,7 +156,7 @@ def in_table(line: str, unit: str = "µs") -> list[float]:
 @asynccontextmanager
 async def person(name: str, select: Callable[[File], Event] | None = None) -> AsyncIterator[Person]:
     """A person before a bundled trace."""
-    async with visit(SAMPLES / f"{name}.json.gz", size=SIZE) as (app, pilot, _):
+    async with visit(SAMPLES / f"{name}.json.gz", size=(120, 36)) as (app, pilot, _):
         who = Person(app, pilot, file_of(name))
         await who.reads("wasd move")
         if select is not None:
@@ -452,8 +451,7 @@ async def test_export_a_table(tmp_path, monkeypatch):
     async with person("train") as p:
         await p.reads("▼Self GPU")
         await p.press("E", "enter")
-        name = (await p.reads(r"wrote (\S+\.csv)"))[1]
-        with open(tmp_path / name, encoding="utf-8", newline="") as file:
+        with open(tmp_path / (await p.reads(r"wrote (\S+\.csv)"))[1], encoding="utf-8", newline="") as file:
             rows = {r["name"]: r for r in csv.DictReader(file)}
         calls = [o for o in p.file.ops if o["name"] == "aten::mm"]
         assert int(rows["aten::mm"]["calls"]) == len(calls)

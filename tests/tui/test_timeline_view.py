@@ -685,8 +685,8 @@ async def test_the_terminal_shows_what_is_meant(small, seed):
                 while len(app.screen_stack) > 2:
                     app.pop_screen()
                 await quiet(pilot, app.terminal)
-                meant = app.fresh()
-                for y, (seen, want) in enumerate(zip(app.terminal.cells, meant.cells, strict=True)):
+                fresh = app.fresh().cells
+                for y, (seen, want) in enumerate(zip(app.terminal.cells, fresh, strict=True)):
                     assert seen == want, f"line {y}"
 
 

@@ -46,8 +46,7 @@ def test_a_file_has_one_row_for_all_lines_of_a_finding(tmp_path):
     first, second = json.loads(as_json(table, order))
     assert (first["rule"], first["severity"], first["title"]) == ("two", "low", "Short")
     assert (second["rule"], second["evidence"]) == ("one", 2)
-    evidence = [second[f"evidence_{key}"] for key in ("name", "start_ns", "duration_ns")]
-    assert evidence == ["b", 20_000, 30_000]
+    assert [second[f"evidence_{key}"] for key in ("name", "start_ns", "duration_ns")] == ["b", 20_000, 30_000]
     head, sides, *rows = as_markdown(table, order).splitlines()
     assert head.startswith("| rule | ")
     assert set(sides) == set("|:-")

@@ -10,8 +10,7 @@ from tracetui.views.gaps_text import cause_lines, gap_report, gaps_markdown
 
 
 def test_twenty_gaps_are_listed(tmp_path):
-    events = [event for n in range(26) for event in run(10 + 20 * n, 5, n + 1)]
-    results = Part(trace_of(tmp_path, *events))
+    results = Part(trace_of(tmp_path, *[event for n in range(26) for event in run(10 + 20 * n, 5, n + 1)]))
     assert gaps_markdown(results) == gaps_markdown(results, 0, 20)
     lines = [len(gaps_markdown(results, 0, limit).splitlines()) for limit in (10, 20, 25, 0)]
     assert lines == [lines[0], lines[0] + 10, lines[0] + 15, lines[0] + 15]

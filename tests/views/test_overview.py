@@ -134,8 +134,7 @@ def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path):
 
 def test_of_many_steps_eight_are_named(tmp_path):
     events = [event for n in range(10) for event in (step(n, 1000 * n, 900), *one_step(1000 * n, 10 * n + 1))]
-    trace = trace_of(tmp_path, *events, *({"ph": "X", "name": "no time"} for _ in range(3)))
-    names = said(last(Part(trace)))
+    names = said(last(Part(trace_of(tmp_path, *events, *({"ph": "X", "name": "no time"} for _ in range(3))))))
     assert [entry[0] for entry in names["steps"]] == [*(f"step {n}" for n in range(8)), "2 steps more"]
     assert names["file"] == [("lost", "3 × an event without a readable time")]
 
@@ -286,8 +285,7 @@ def test_where_few_lines_are_seen_the_parts_and_the_advice_come_before_the_reaso
 
 def test_the_parts_of_the_time_as_far_as_they_fit():
     parts = [entry(name, "9 µs", share, part=0.4) for name, share in (("compute", "40%"), ("host", "60%"))]
-    time = Block("time", "Time", "", (*parts, entry("lead-in", "1 µs", "-")))
-    overview = replace(SMALL, left=(time,))
+    overview = replace(SMALL, left=(Block("time", "Time", "", (*parts, entry("lead-in", "1 µs", "-"))),))
     assert placed(overview, 26, 6)[0] == " █ compute 40%  █ host 60%"
     assert placed(overview, 25, 6)[0] == " █ compute 40%"
     assert placed(overview, 13, 6)[0] == " It is so."
