@@ -56,7 +56,6 @@ def _mktemp_next(self: pytest.TempPathFactory, basename: str, numbered: bool = T
 
 
 pytest.TempPathFactory.mktemp = _mktemp_next  # type: ignore[method-assign]
-
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_traces"
 COLLECTION = ROOT.parent / "shared" / "traces"

@@ -23,14 +23,8 @@ def test_what_a_benchmark_imports_is_there(file):
 
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
 SCRIPT = ROOT / "benchmarks" / "same_json.py"
-
-
 TRACE = ROOT / "sample_traces" / "matmul_add_64_warm.json.gz"
-
-
 ALTERED = """
 import tracetui.cli.common as common
 emit = common.emit

@@ -11,19 +11,11 @@ from tracetui.analysis.rates.efficiency import RUN, _spread, _Sum, computing_typ
 from tracetui.analysis.rates.flops import Work
 
 BF16 = "c10::BFloat16"
-
-
 H200 = {"deviceProperties": [
     {"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
 ]}  # fmt: skip
-
-
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
-
-
 SPLIT = "void cublasLt::splitKreduce_kernel<32, 16, int, float, __nv_bfloat16>(cublasLt::cublasSplitKParams)"
-
-
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, int>(int)"
 
 

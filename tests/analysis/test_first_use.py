@@ -64,12 +64,6 @@ def test_the_severity_of_initialisation_follows_its_share(tmp_path, long, severi
     assert finding.numbers["share"] == pytest.approx(long / 1e6, abs=1e-4)
 
 
-def test_a_call_in_between_that_takes_long_is_none(tmp_path):
-    calls = [cpu("cudaStreamGetPriority", 20 * n, 1, "cuda_runtime") for n in range(20)]
-    hiccup = cpu("cudaStreamGetPriority", 1000, 2_400, "cuda_runtime")
-    assert not len(first_calls(trace_of(tmp_path, *calls, hiccup, *run(10, 5, 1), *run(4000, 5, 2))))
-
-
 def test_the_op_around_a_first_call(tmp_path):
     """Most of what cuBLAS sets up is in no call that is recorded; the op is long once."""
     first = [cpu("aten::mm", 1000, 50_000), cpu("Lazy Function Loading", 50_900, 30, "overhead")]
@@ -200,17 +194,6 @@ def test_a_device_that_hardly_takes_part_is_not_judged(tmp_path):
     assert verdict_of(results).busy_share == 1.0
     assert steps_of(results).whole.busy == 1_001_000  # in the table it counts
     assert metric(summarize(results), "device-busy") == 1.0
-
-
-def test_after_the_last_launch_the_ops_of_every_thread_count(tmp_path):
-    """A step that runs nothing on the GPU: its backward pass is on a thread of its own."""
-    backward = cpu("aten::mm_backward", 1200, 600) | {"tid": 10}
-    trace = trace_of(
-        tmp_path, step(0, 0, 1000), *run(20, 970, 1), step(1, 1000, 1000), cpu("aten::mm", 1000, 100),
-        backward
-    )  # fmt: skip
-    causes = dict(steps_of(Part(trace)).rows[1].window_causes)
-    assert (causes["dispatch"], causes["host"]) == (700_000, 300_000)
 
 
 @pytest.mark.parametrize(

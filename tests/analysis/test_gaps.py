@@ -126,13 +126,6 @@ def test_cause_names_what_there_is(tmp_path):
     assert causes.step.tolist() == [0]
 
 
-def test_only_the_launching_thread_counts(tmp_path):
-    elsewhere = cpu("cudaDeviceSynchronize", 20, 200, "cuda_runtime") | {"tid": 8}
-    trace = trace_of(tmp_path, *BEFORE, elsewhere, launch(290, 2), kernel(300, 10, 2))
-    (gaps,) = find_gaps(trace)
-    assert CAUSES[int(gap_causes(trace, gaps).cause[0])] == "host"
-
-
 def test_streams_of_a_device_are_one_and_devices_are_apart(tmp_path):
     other = kernel(0, 5, 5) | {"pid": 1}
     trace = trace_of(tmp_path, kernel(0, 100, 1), kernel(50, 100, 2, 13), kernel(160, 10, 3, 7), other)

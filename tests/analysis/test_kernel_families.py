@@ -99,7 +99,6 @@ TRTLLM_ALLREDUCE = (  # FlashInfer's copy of TensorRT-LLM's all-reduce, SGLang o
     "::AllReduceFusionPattern)1, __nv_bfloat16, 8, false, false>(flashinfer::trtllm_allreduce_fusion::AllReduceFusionParams"
     "<__nv_bfloat16>)"
 )
-
 NAMES = [
     (VLLM_FP8, "cutlass", "gemm", "gemm fp8 64x128x128 c2x1 pingpong"),
     (VLLM_BLOCKWISE, "cutlass", "gemm", "gemm fp8 128x32x128 coop"),
@@ -194,7 +193,6 @@ NAMES = [
     ("void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*)", "vllm", "other", "rotary_embedding bf16"),
     ("gemm_one_shot_all_reduce_kernel", "other", "gemm", "gemm_one_shot_all_reduce"),
 ]  # fmt: skip
-
 MANGLED = [
     (SM100_FP8, "cutlass", "gemm", "gemm fp8 64x64x128 c1x4"),
     (VLLM_INT8, "cutlass", "gemm", "gemm int8 64x128x128 c2x1 pingpong"),
@@ -287,7 +285,6 @@ COMMUNICATING = [
     "void moeA2ADispatchKernel<8, false>(int const*)",  # TensorRT-LLM
     "oneccl_allreduce_pcie",
 ]  # fmt: skip
-
 LOCAL = [
     # the same words in kernels that stay on one device
     "void vllm::moe::moe_align_block_size_kernel<int>(int*, int)",

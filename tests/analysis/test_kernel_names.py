@@ -65,7 +65,6 @@ SORT = (
     "void at_cuda_detail::cub::detail::radix_sort::DeviceRadixSortOnesweepKernel<at_cuda_detail::cub::detail::"
     "radix::policy_hub<long, x>::Policy1000, long>(int*)"
 )
-
 SHORT = [
     (ADD, "aten", "elementwise", "add bf16 vec8"),
     (GELU.format(8, 1), "aten", "elementwise", "gelu (tanh) bf16 vec8"),

@@ -192,11 +192,7 @@ def test_a_step_in_which_a_graph_is_captured_was_recorded(tmp_path):
 
 
 LOADER = cpu("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 700, 200, "user_annotation")
-
-
 OPS = [event for n in range(4) for event in (step(n, 1000 * n, 990), cpu("aten::mm", 1000 * n + 100, 600))]
-
-
 WORK: list[Event] = [event for n in range(4) for event in run(1000 * n + 20, 970, n + 1)]
 
 

@@ -31,7 +31,6 @@ from tracetui.views.steps import steps_json
 from tracetui.views.summary import summarize, summary_json, summary_lines
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-
 RANK = (
     step(1, 0, 1000),
     *run(100, 100, 1),  # compute

@@ -14,7 +14,6 @@ from tests.conftest import module_at
 from . import warm
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -16,7 +16,6 @@ from tracetui.capture.run import start
 
 STANDIN = Path(__file__).with_name("cuspy_standin.py")
 Make = Callable[..., CaptureOptions]
-
 TRAINS = """
 import torch, program
 model = torch.nn.Linear(8, 8)

@@ -22,7 +22,6 @@ from . import warm
 
 torch = pytest.mark.torch
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
-
 Make = Callable[..., CaptureOptions]
 
 # Starts a child in its group, one in a session of its own, and tells the ids of all three.

@@ -32,7 +32,6 @@ from tracetui.trace import load
 from tracetui.views.jobs import jobs_table
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
-
 CLIENT = Path(__file__).with_name("kineto_client.py")
 SHORT = Wanted(duration=0.05)
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -12,7 +12,6 @@ from tracetui.capture.live.model import AttachError, Wanted
 from tracetui.capture.live.processes import Process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
-
 MAPS = "7f0-7f1 r-xp 0 00:00 1 /env/site-packages/cupti/cupti.cpython-312-x86_64-linux-gnu.so\n"
 
 

@@ -25,7 +25,6 @@ from . import warm
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 torch_too = pytest.mark.torch
-
 LIVE = hasattr(sys, "remote_exec")
 STANDIN = """
 import os, select, signal, sys

@@ -22,7 +22,6 @@ from tracetui.trace import load
 pytestmark = [
     pytest.mark.torch, pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
 ]  # fmt: skip
-
 LOOP = r"""
 import os, sys, time, torch
 import torch.distributed as dist

@@ -18,9 +18,7 @@ from tracetui.capture.run import start
 from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
-
 Make = Callable[..., CaptureOptions]
-
 TRAINS = """
 import torch
 model = torch.nn.Linear(8, 8)

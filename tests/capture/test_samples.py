@@ -13,7 +13,6 @@ from tests.capture.test_workloads import same_rows, table_rows
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in SAMPLES.glob("*.json.gz"))
-
 Event = dict[str, Any]
 
 

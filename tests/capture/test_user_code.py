@@ -15,9 +15,7 @@ from tracetui.capture.run import start
 from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
-
 Make = Callable[..., CaptureOptions]
-
 TRAINING = """
 import sys
 import torch

@@ -21,9 +21,7 @@ from tracetui.trace import Kind, load
 from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
-
 Make = Callable[..., CaptureOptions]
-
 WAYS: list[tuple[str, dict[str, Any], set[str]]] = [
     ("matmul_add", {}, {"matmul_add", "aten::mm", "aten::add"}),
     ("matmul_add", {"batch": 3}, {"matmul_add", "aten::bmm"}),

@@ -95,8 +95,6 @@ def test_strict_warnings_are_for_the_program_that_is_captured(tmp_path):
 
 
 SAMPLE = Path(__file__).resolve().parent.parent / "data" / "mlp_eager.json.gz"
-
-
 PROGRAM = f"{shlex.quote(sys.executable)} -m tracetui"
 
 

@@ -22,8 +22,6 @@ from tracetui.views.limits import METRICS
 
 PAIRS = Path(__file__).parent.parent / "data" / "pairs"
 EAGER, COMPILED, TRAIN = (str(SAMPLES / f"{name}.json.gz") for name in ("mlp_eager", "mlp_compile", "train"))
-
-
 pytestmark = pytest.mark.usefixtures("analysed_once", "state")
 
 

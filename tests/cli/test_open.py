@@ -18,8 +18,6 @@ from tracetui.session.samples import samples
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 LLAMA = DATA / "llama_train.json.gz"
-
-
 pytestmark = pytest.mark.usefixtures("state")
 
 

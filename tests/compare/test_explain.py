@@ -49,8 +49,6 @@ def test_casts_are_told_together_unless_a_compiled_kernel_took_them_in():
 
 
 NEXT = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
-
-
 STEP = 3_000
 
 

@@ -78,8 +78,6 @@ import_numpy()
 import numpy
 print(len(os.listdir("/proc/self/task")), os.environ.get("OPENBLAS_NUM_THREADS"))
 """
-
-
 ARENAS = """
 import ctypes, sys, threading
 from tracetui.core import threads as machine

@@ -23,7 +23,6 @@ else:
     from backports import zstd
 
 Event = dict[str, Any]
-
 EVENTS: list[Event] = [
     {"ph": "X", "cat": "cpu_op", "name": "a }, { b", "pid": 7, "tid": 7, "ts": 10.5, "dur": 5.25,
      "args": {"External id": 3, "list": [{"ph": "X", "ts": 1}, {"x": "},\n  {"}], "text": "\\\" ] } ,"}},
@@ -206,8 +205,6 @@ def test_a_header_that_is_too_long_is_what_is_told(trace_of, monkeypatch):
 
 
 Make = Callable[..., Event]
-
-
 Load = Callable[..., Trace]
 
 

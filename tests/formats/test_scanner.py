@@ -25,7 +25,6 @@ from tracetui.formats.source import open_source
 from tracetui.formats.store import Store, Tables
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="the scanner is not installed: no C compiler")
-
 MUTANTS = int(os.environ.get("TRACETUI_SCANNER_MUTANTS", "280"))
 SHARDS = 8
 ROOT = Path(__file__).resolve().parents[2]

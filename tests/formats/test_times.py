@@ -164,11 +164,7 @@ def test_a_time_is_the_same_beside_any_others(neighbor):
 
 
 Event = dict[str, Any]
-
-
 Make = Callable[..., Event]
-
-
 Load = Callable[..., Trace]
 
 

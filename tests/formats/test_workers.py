@@ -26,7 +26,6 @@ else:
     from backports import zstd
 
 Event = dict[str, Any]
-
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="one process only elsewhere")
 
 

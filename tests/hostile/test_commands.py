@@ -19,8 +19,6 @@ ASKED = [
     *((name,) for name in READING), ("table", "--group", "shape"), ("table", "--group", "annotation"),
     ("table", "--group", "op"), ("table", "--name-width", "30")
 ]  # fmt: skip
-
-
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 

@@ -16,8 +16,6 @@ from .test_commands import run as run_command
 from .texts import KINDS, unsafe, without_colors, write
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
-
-
 run = partial(run_command, "compare")
 
 

@@ -17,7 +17,6 @@ from tests.program import READING
 from .test_commands import run
 
 pytestmark = [pytest.mark.usefixtures("analysed_once"), pytest.mark.filterwarnings("error::RuntimeWarning")]
-
 ODD = int(os.environ.get("TRACETUI_ODD", "24"))
 SEED = int(os.environ.get("TRACETUI_FUZZ_SEED", "20261127"))
 FIELDS = ("pid", "tid", "dur", "ts", "name", "cat", "ph", "args", "id")

@@ -21,7 +21,6 @@ KINDS: dict[str, str] = {
     "markdown": "a|b`c``d\\|e*f*_g_<img src=x>[h](i)|\n# j\n- k ~~l~~ &amp; @m #1",
     "format": "%s %(x)d {0} {name!r} {{}} $HOME ${x}", "long": "L" * 50_000, "long wide": "计" * 5_000
 }  # fmt: skip
-
 UNSAFE_CATEGORIES = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 PILE = 8
 """So many marks over one letter still are a letter: more are a pile."""

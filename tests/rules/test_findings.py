@@ -26,7 +26,6 @@ from tracetui.views.explain import explain
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLE_TRACES = DATA.parent.parent / "sample_traces"
-
 RECORDED = {
     "llama_train": "overhead_bound short_calls metadata_only",
     "matmul_add_4096_warm_compile": "idle_time copy_before_product hotspot compiled_overhead",

@@ -32,7 +32,6 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 TRACES = sorted([*DATA.glob("*.json.gz"), *SAMPLES.glob("*.json.gz")])
-
 Spans = list[tuple[int, int]]
 
 

@@ -30,8 +30,6 @@ ALIGNED = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x12
 NEXT = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 V100 = {"deviceProperties": [{"id": 0, "name": "Tesla V100-SXM2-32GB", "computeMajor": 7, "computeMinor": 0}]}
 H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100", "computeMajor": 9, "computeMinor": 0}]}
-
-
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
 SOFTMAX = (
     "void (anonymous namespace)::softmax_warp_{way}<c10::BFloat16, c10::BFloat16, float, 10, false, "

@@ -18,7 +18,6 @@ from tracetui.trace.model import Trace
 
 Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]
-
 LEFT, BELOW, SHARES = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█", " .,:;+*%#"
 Cell = tuple[str, int, int, int]
 """Glyph, ink, paper, attributes."""

@@ -21,7 +21,6 @@ from tracetui.trace.model import Trace
 
 Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]
-
 LINES = {
     # (lane, time) of the cause and of the effect: what is drawn on the four lanes
     ((0, 10), (3, 60)): ("", " │", " └────▼", ""),

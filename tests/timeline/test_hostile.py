@@ -19,7 +19,6 @@ from tracetui.trace.model import Lane, Trace
 
 Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]
-
 times = st.one_of(st.integers(-(2**62), 2**62), st.integers(0, 1000), st.sampled_from([0, 2**53, -1, 2**62]))
 lengths = st.one_of(st.integers(0, 2**62), st.integers(0, 100), st.sampled_from([0, 1, 2**62]))
 

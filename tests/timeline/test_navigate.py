@@ -18,7 +18,6 @@ from tracetui.trace.model import Trace
 
 Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]
-
 SLICES = [
     (0, 0, 1000, "step"), (0, 100, 300, "a"), (0, 150, 50, "a1"), (0, 250, 50, "a2"), (0, 500, 300, "b"),
     (1, 600, 100, "other"), (2, 700, 200, "kernel")

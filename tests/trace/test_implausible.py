@@ -162,11 +162,7 @@ def test_first_view_is_what_matters(trace_of, event):
 
 
 Make = Callable[..., Event]
-
-
 Load = Callable[..., Trace]
-
-
 MS, SECOND = 1000.0, 1_000_000.0
 
 
@@ -203,15 +199,11 @@ def test_what_cannot_be(trace_of, event, events, odd):
 
 
 A_SECOND = 1_000_000_000
-
-
 Slice = tuple[Kind, int, int, int]
 """Kind, lane, start, duration. Lanes 0 and 1 are threads, 2 and 3 streams of a device."""
 
 
 HOST, DEVICE = (0, 1), (2, 3)
-
-
 WORK = (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET)
 
 

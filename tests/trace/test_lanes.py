@@ -239,8 +239,6 @@ def test_what_is_asynchronous_keeps_no_device_busy(phases, category, trace_of):
 
 
 Make = Callable[..., Event]
-
-
 Load = Callable[..., Trace]
 
 

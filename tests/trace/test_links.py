@@ -174,8 +174,6 @@ def test_what_takes_no_time_fills_none(tmp_path):
 
 
 Make = Callable[..., Event]
-
-
 Load = Callable[..., Trace]
 
 

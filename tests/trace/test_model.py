@@ -11,11 +11,7 @@ from tracetui.trace import Trace
 from tracetui.trace.model import kept_by_trace
 
 Event = dict[str, Any]
-
-
 Make = Callable[..., Event]
-
-
 Load = Callable[..., Trace]
 
 

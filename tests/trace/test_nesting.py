@@ -154,11 +154,7 @@ def test_equal_slices_keep_the_order_of_the_file():
 
 
 Event = dict[str, Any]
-
-
 Make = Callable[..., Event]
-
-
 Load = Callable[..., Trace]
 
 

@@ -28,7 +28,6 @@ else:
     import tomli as tomllib
 
 Entry = dict[str, Any]
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 FOLDERS = {"samples": ROOT / "sample_traces", "data": ROOT / "tests" / "data", "collection": COLLECTION}

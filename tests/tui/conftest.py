@@ -20,7 +20,6 @@ from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
 __all__ = ["until", "warm_start"]
-
 DATA = Path(__file__).resolve().parent.parent / "data"
 P = TypeVar("P")
 

@@ -26,8 +26,6 @@ from .conftest import DATA, sheet_lines, until, visit
 from .test_app import text as shown
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
 BOUND = [key for action in ACTIONS for key in action.keys]
 FREE = [letter for letter in ascii_letters if letter not in BOUND]
 

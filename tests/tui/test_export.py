@@ -110,17 +110,9 @@ def test_a_table_without_rows_makes_no_file(llama):
 
 
 MLP = DATA / "mlp_eager.json.gz"
-
-
 SIZE = (120, 36)
-
-
 VALUES = np.array([1500, 2], dtype=np.int64)
-
-
 NAMES = ["a|b", 'c,"d"']
-
-
 TABLE = Table(
     (
         Column("name", "Name", NAMES.__getitem__, lambda: NAMES, 0, False),
@@ -128,8 +120,6 @@ TABLE = Table(
     ),
     2,
 )
-
-
 ORDER = np.array([1, 0])
 
 

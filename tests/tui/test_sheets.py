@@ -39,7 +39,6 @@ from .test_app import text
 MLP = DATA / "mlp_eager.json.gz"
 LLAMA = DATA / "llama_train.json.gz"
 SMALL, USUAL = (80, 24), (120, 36)
-
 SHEETS: dict[str, tuple[str, ...]] = {
     "Explain": ("e",), "Keys": ("question_mark",), "matches": ("L",), "Marks": ("l",), "Note": ("T",),
     "Commands": ("ctrl+p",), "Open a trace": ("ctrl+o",), "Glossary": ("I",)

@@ -28,7 +28,6 @@ MOST = 6
 UNITS = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}
 AMOUNT = r"([\d,]+(?:\.\d+)?) (ns|µs|ms|s)\b"
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
-
 Event = dict[str, Any]
 
 

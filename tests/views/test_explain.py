@@ -261,17 +261,9 @@ def test_the_pace_of_the_device_is_no_gap(tmp_path):
 H200: dict[str, Any] = {"deviceProperties": [
     {"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}
 ]}  # fmt: skip
-
-
 GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off"
-
-
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, int>(int)"
-
-
 DIMS = {"aten::mm": [[1024, 256], [256, 512]], "aten::add": [[1024, 1024], [1024, 1024]]}
-
-
 TYPES = {"aten::mm": "c10::BFloat16", "aten::add": "float"}
 
 
@@ -471,13 +463,9 @@ def test_the_type_of_a_kernel_that_nobody_knows(arguments, dtype):
 
 
 CUB = "void at_cuda_detail::cub::Device{}Kernel<int>(int)"
-
-
 BACKWARD = (
     "fmha_cutlassB_f16_aligned_64x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel<int>::Params)"
 )
-
-
 RANDOM = "void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4>(long)"
 
 

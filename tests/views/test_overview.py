@@ -184,8 +184,6 @@ SMALL = Overview(
         Block("numbers", "Step", "", (entry("length", "1 ms", "12 ms"),), ("A", "B"))
     )
 )  # fmt: skip
-
-
 FULL, HALF = "█" * 20, "█" * 10
 
 
