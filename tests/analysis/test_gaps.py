@@ -163,28 +163,15 @@ def test_clips_add_up(shares):
         assert (gaps.start[part.whole] <= part.start).all()
 
 
-@pytest.mark.parametrize("name", [
-    "cudaDeviceSynchronize", "cudaStreamSynchronize_ptsz", "hipMemcpyWithStream", "cudaMemcpy",
-    "cuMemcpyDtoH_v2"
+@pytest.mark.parametrize(("names", "synchronizing", "allocation"), [
+    ("cudaDeviceSynchronize cudaStreamSynchronize_ptsz hipMemcpyWithStream cudaMemcpy cuMemcpyDtoH_v2",
+     True, False),
+    ("cudaMalloc cudaHostAlloc hipFree cuMemMap cuMemCreate cudaFreeHost", False, True),
+    ("cudaMemcpyAsync cudaLaunchKernel cudaMallocAsync cudaEventQuery hipFreeAsync", False, False),
 ])  # fmt: skip
-def test_synchronizing(name):
-    assert is_synchronizing(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["cudaMalloc", "cudaHostAlloc", "hipFree", "cuMemMap", "cuMemCreate", "cudaFreeHost"]
-)
-def test_allocating(name):
-    assert is_allocation(name)
-    assert not is_synchronizing(name)
-
-
-@pytest.mark.parametrize(
-    "name", ["cudaMemcpyAsync", "cudaLaunchKernel", "cudaMallocAsync", "cudaEventQuery", "hipFreeAsync"]
-)
-def test_neither(name):
-    assert not is_synchronizing(name)
-    assert not is_allocation(name)
+def test_synchronizing_and_allocating(names, synchronizing, allocation):
+    for name in names.split():
+        assert (is_synchronizing(name), is_allocation(name)) == (synchronizing, allocation), name
 
 
 def test_every_cause_has_words():

@@ -54,7 +54,8 @@ def test_no_bar_in_a_pipe(monkeypatch):
 
 def test_write_replaces_what_the_encoding_lacks():
     raw = io.BytesIO()
-    common.write(io.TextIOWrapper(raw, encoding="ascii"), "█ 5µs")
+    stream = io.TextIOWrapper(raw, encoding="ascii")  # closes what is below as it goes
+    common.write(stream, "█ 5µs")
     assert raw.getvalue() == b"# 5us"
 
 
