@@ -22,7 +22,7 @@ from tracetui.views.times import time_column
 
 from .conftest import until
 from .terminal import OnTerminal, Terminal
-from .test_timeline_sent import Over, quiet
+from .test_timeline_view import Over, quiet
 
 ROWS = 200
 VALUES = np.random.default_rng(3).integers(0, 10**9, ROWS)
