@@ -1,7 +1,5 @@
 """Where tests find traces: the bundled samples, and a collection beside the checkout where there is one."""
 
-from __future__ import annotations
-
 import gc
 import importlib.util
 import itertools
@@ -58,7 +56,6 @@ def _mktemp_next(self: pytest.TempPathFactory, basename: str, numbered: bool = T
 
 
 pytest.TempPathFactory.mktemp = _mktemp_next  # type: ignore[method-assign]
-
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "sample_traces"
 COLLECTION = ROOT.parent / "shared" / "traces"
@@ -67,7 +64,6 @@ COLLECTION = ROOT.parent / "shared" / "traces"
 def module_at(path: Path) -> ModuleType:
     """The module of a script, run anew."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
     assert spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -85,8 +81,7 @@ def pytest_xdist_auto_num_workers() -> int | None:
     """Some tests wait for other processes: one worker more than there are cores uses that time."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + 1
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

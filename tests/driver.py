@@ -5,8 +5,6 @@ machine not always long enough. A key only changes what there is to draw: it is 
 `pause`, and when it leaves the app.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time
@@ -49,10 +47,9 @@ async def settle(app: App[Any], paint: bool = True) -> None:
         # Textual draws at the next sixtieth of a second, and a new size waits half as long: now, instead.
         resized = getattr(app, "_resize_timer", None) is not None  # Textual 8.2.0 has none
         changed = [
-            screen
-            for screen in app.screen_stack
-            if screen._update_timer._active.is_set() and (paint or _moves(screen))
-        ]
+            screen for screen in app.screen_stack if screen._update_timer._active.is_set()
+            and (paint or _moves(screen))
+        ]  # fmt: skip
         if not resized and not changed:
             unpainted = [screen for screen in app.screen_stack[-1:] if paint and screen in _UNPAINTED]
             if not unpainted:

@@ -1,6 +1,4 @@
-"""Events in Kineto's format, and small traces made of them. Times in microseconds."""
-
-from __future__ import annotations
+"""Events in Kineto's format, small traces made of them, and what they say. Times in microseconds."""
 
 import json
 from pathlib import Path
@@ -14,15 +12,8 @@ Event = dict[str, Any]
 def cpu(name: str, start: float, duration: float, cat: str = "cpu_op", **args: Any) -> Event:
     """An event of a CPU thread."""
     return {
-        "ph": "X",
-        "cat": cat,
-        "name": name,
-        "pid": 9,
-        "tid": 9,
-        "ts": start,
-        "dur": duration,
-        "args": args,
-    }
+        "ph": "X", "cat": cat, "name": name, "pid": 9, "tid": 9, "ts": start, "dur": duration, "args": args
+    }  # fmt: skip
 
 
 def launch(start: float, correlation: int, duration: float = 4, name: str = "cudaLaunchKernel") -> Event:
@@ -57,8 +48,38 @@ def run(start: float, duration: float, correlation: int, name: str = "", **more:
     return [launch(start - 5, correlation), kernel(start, duration, correlation, name=name, **more)]
 
 
+def note(name: str, start: float, duration: float, tid: int = 9) -> Event:
+    """An annotation of the program."""
+    return cpu(name, start, duration, "user_annotation") | {"tid": tid}
+
+
+def memory(at: float, size: int, name: str = "[memory]") -> Event:
+    """A record of the allocator of device 0."""
+    args = {"Bytes": size, "Device Type": 1, "Device Id": 0}
+    return {"ph": "i", "s": "t", "name": name, "pid": 9, "tid": 9, "ts": at, "args": args}
+
+
 def trace_of(tmp_path: Path, *events: Event, **properties: Any) -> Trace:
     """The trace of these events; `properties`: further keys of the file."""
     path = tmp_path / "t.json"
     path.write_text(json.dumps(properties | {"traceEvents": list(events)}))
     return load(path)
+
+
+def rows_of(trace: Trace) -> dict[str, tuple[int, str]]:
+    """Name to (depth, name of the parent)."""
+    return {
+        trace.name_of(i): (
+            int(trace.depth[i]), trace.name_of(int(trace.parent[i])) if trace.parent[i] >= 0 else ""
+        ) for i in range(len(trace))
+    }  # fmt: skip
+
+
+def notices(trace: Trace) -> dict[str, int]:
+    """How often there is each kind."""
+    return {notice.kind: notice.count for notice in trace.notices}
+
+
+def named(trace: Trace) -> dict[str, int]:
+    """Name to slice."""
+    return {trace.name_of(i): i for i in range(len(trace))}

@@ -20,8 +20,6 @@ Mutants that no test can notice stand in equivalent_mutants.txt, each with its r
 so do constants, by name, that only say how much is read or kept at a time: they change the speed alone.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib
@@ -53,22 +51,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path("src/tracetui")
-ALL = ("formats", "trace", "analysis", "compare", "timeline", "report", "tables", "session")
+ALL = ("formats", "trace", "analysis", "rules", "compare", "timeline", "views", "session")
 FOLDERS = tuple(folder for folder in ALL if (ROOT / "tests" / folder).is_dir())
 """Folders of the package with tests of their own."""
 TESTS = (
-    "truth",
-    "golden",
-    "report",
-    "cli",
-    "tables",
-    "session",
-    "compare",
-    "analysis",
-    "timeline",
-    "formats",
-    "trace",
-)
+    "truth", "golden", "rules", "cli", "views", "session", "compare", "analysis", "timeline", "formats",
+    "trace"
+)  # fmt: skip
 SLOW = ("test_fuzz.py", "test_gzip.py")
 """Test files that take longer than what they would find is worth."""
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.txt")
@@ -79,31 +68,13 @@ CUT_SHORT = 75
 """The exit status where the budget ended before the tests did."""
 
 COMPARISONS = {
-    ast.Lt: ("<=", ">"),
-    ast.LtE: ("<", ">"),
-    ast.Gt: (">=", "<"),
-    ast.GtE: (">", "<"),
-    ast.Eq: ("!=",),
-    ast.NotEq: ("==",),
-    ast.In: ("not in",),
-    ast.NotIn: ("in",),
-    ast.Is: ("is not",),
-    ast.IsNot: ("is",),
-}
+    ast.Lt: ("<=", ">"), ast.LtE: ("<", ">"), ast.Gt: (">=", "<"), ast.GtE: (">", "<"), ast.Eq: ("!=",),
+    ast.NotEq: ("==",), ast.In: ("not in",), ast.NotIn: ("in",), ast.Is: ("is not",), ast.IsNot: ("is",)
+}  # fmt: skip
 OPERATORS = {
-    ast.Add: "-",
-    ast.Sub: "+",
-    ast.Mult: "+",
-    ast.Div: "*",
-    ast.FloorDiv: "*",
-    ast.Mod: "*",
-    ast.Pow: "*",
-    ast.LShift: ">>",
-    ast.RShift: "<<",
-    ast.BitAnd: "|",
-    ast.BitOr: "&",
-    ast.BitXor: "&",
-}
+    ast.Add: "-", ast.Sub: "+", ast.Mult: "+", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*", ast.Pow: "*",
+    ast.LShift: ">>", ast.RShift: "<<", ast.BitAnd: "|", ast.BitOr: "&", ast.BitXor: "&"
+}  # fmt: skip
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "any": "all", "all": "any"}
 SIDES = {"left": '"right"', "right": '"left"'}
 
@@ -257,12 +228,10 @@ class Places(ast.NodeVisitor):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         begin, end = self.span(node)
         self.add(
-            node,
-            begin,
-            end,
+            node, begin, end,
             {ast.Not: "", ast.USub: "+", ast.Invert: "", ast.UAdd: "-"}[type(node.op)]
-            + self.source[slice(*self.span(node.operand))],
-        )
+            + self.source[slice(*self.span(node.operand))]
+        )  # fmt: skip
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
@@ -664,8 +633,7 @@ def serve(mutants: list[Mutant], choose: Choice, budget: float, log: Path) -> No
         os.environ["PYTHONDONTWRITEBYTECODE"] = "never"  # conftest.py keeps to it
         sys.dont_write_bytecode = True
         server = Server(tree, mutants, choose, budget, log)
-        files = sorted({test.split("::")[0] for test in choose.tests})
-        run_pytest(tree, files, server)
+        run_pytest(tree, sorted({test.split("::")[0] for test in choose.tests}), server)
 
 
 def report(results: list[dict[str, Any]], excused: int) -> None:

@@ -4,8 +4,6 @@ On Linux it is forked from one that has imported everything: starting Python and
 as long as what most tests look at. `cold=True` starts it as a user does.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess
@@ -24,7 +22,6 @@ WARM = sys.platform == "linux"
 
 def parameters(command: str) -> set[str | None]:
     found = main.get_command(click.Context(main), command)
-    assert found is not None
     return {parameter.name for parameter in found.params}
 
 
@@ -49,8 +46,7 @@ def on_terminal(
     master, slave = os.openpty()
     resize(master, columns, rows)
     source = slave if stdin is None else os.open(stdin, os.O_RDONLY)
-    job = job_of(["-m", "tracetui", *words], env) | {"terminal": True}
-    pid = TRACETUI.start(job, [source, slave, slave])
+    pid = TRACETUI.start(job_of(["-m", "tracetui", *words], env) | {"terminal": True}, [source, slave, slave])
     for fd in {source, slave}:
         os.close(fd)
     return pid, master

@@ -1,7 +1,5 @@
 """Recorded traces, read once for all tests of a process."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,7 +8,6 @@ from tracetui.trace import Trace
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (ROOT / "sample_traces", ROOT / "tests" / "data", ROOT.parent / "shared" / "traces")
-
 _load = lru_cache(maxsize=24)(trace.load)
 
 

@@ -1,7 +1,5 @@
 """The libraries in C are built in a folder of their own, or the true reason is told why they are not."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import threading
@@ -57,7 +55,7 @@ def files(tree: Path) -> list[str]:
 
 
 @has_compiler
-def test_a_wheel_leaves_the_source_as_it_is(build: ModuleType, tree: Path) -> None:
+def test_a_wheel_leaves_the_source_as_it_is(build, tree):
     for source in build.SOURCES:
         shutil.copy(ROOT / source, tree / source)
     before = files(tree)
@@ -73,9 +71,7 @@ def test_a_wheel_leaves_the_source_as_it_is(build: ModuleType, tree: Path) -> No
 
 
 @has_compiler
-def test_an_editable_installation_has_them_beside_the_source_however_many_build_at_once(
-    build: ModuleType, tree: Path
-) -> None:
+def test_an_editable_installation_has_them_beside_the_source_however_many_build_at_once(build, tree):
     warned: list[str] = []
     threads = [
         threading.Thread(target=lambda: warned.extend(built(build, tree, "editable")[2])) for _ in range(4)
@@ -86,15 +82,12 @@ def test_an_editable_installation_has_them_beside_the_source_however_many_build_
         thread.join()
     assert warned == []
     for source in build.SOURCES:
-        library = tree / source.replace(".c", f".native{build.SUFFIX}")
-        assert library.stat().st_mode & 0o444 == 0o444
+        assert (tree / source.replace(".c", f".native{build.SUFFIX}")).stat().st_mode & 0o444 == 0o444
     assert len(files(tree)) == 2 * len(build.SOURCES)
 
 
 @has_compiler
-def test_a_source_that_cannot_be_written_to_is_said(
-    build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_cannot_be_written_to_is_said(build, tree, monkeypatch):
     def refused(*given: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -108,18 +101,14 @@ def test_a_source_that_cannot_be_written_to_is_said(
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("#!/bin/sh\nexec sleep 100", "took more than 0.5 s"),
-        ("#!/bin/sh\ncat; exit 1", "no reason given"),
+        ("#!/bin/sh\nexec sleep 100", "took more than 0.5 s"), ("#!/bin/sh\ncat; exit 1", "no reason given"),
         ("#!/bin/sh\nexit 0", "no reason given"),
         ("#!/bin/sh\nwhile [ $1 != -o ]; do shift; done; : > $2", "no reason given"),
-        ("\x7fELF", "Exec format error"),
-        ("#!/nowhere", "No such file or directory"),
+        ("\x7fELF", "Exec format error"), ("#!/nowhere", "No such file or directory")
     ],
-    ids=["hangs", "waits for input", "makes nothing", "makes an empty file", "cannot be run", "has no shell"],
-)
-def test_what_is_wrong_with_a_compiler(
-    script: str, why: str, build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    ids=["hangs", "waits for input", "makes nothing", "makes an empty file", "cannot be run", "has no shell"]
+)  # fmt: skip
+def test_what_is_wrong_with_a_compiler(script, why, build, tree, monkeypatch):
     compiler = tree / "broken"
     compiler.write_text(script)
     compiler.chmod(0o755)
@@ -132,9 +121,7 @@ def test_what_is_wrong_with_a_compiler(
 
 
 @has_compiler
-def test_where_one_compiler_is_broken_another_is_taken(
-    build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_one_compiler_is_broken_another_is_taken(build, tree, monkeypatch):
     for broken in ("false", "true", str(tree)):
         monkeypatch.setenv("CC", broken)
         _, data, warned = built(build, tree, "standard")
@@ -142,7 +129,7 @@ def test_where_one_compiler_is_broken_another_is_taken(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a compiler of our own")
-def test_why_there_are_none(build: ModuleType, tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_there_are_none(build, tree, monkeypatch):
     monkeypatch.setenv("PATH", str(tree))
     monkeypatch.setenv("CC", "nothing")
     *_, (warned,) = built(build, tree, "standard")

@@ -1,15 +1,12 @@
 """The verdict on traces of the CPU alone, against times counted by hand."""
 
-from __future__ import annotations
-
 import random
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.kineto import Event, cpu, launch, run, step, trace_of
+from tests.kineto import Event, cpu, launch, note, run, step, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.idle.cpu_verdict import CpuTime, cpu_work, is_collective
@@ -27,13 +24,8 @@ def other(event: Event, tid: int = 5) -> Event:
     return event | {"tid": tid}
 
 
-def note(name: str, start: float, duration: float) -> Event:
-    return cpu(name, start, duration, "user_annotation")
-
-
 def parts(time: CpuTime | None) -> tuple[float, ...]:
     """(ops, data loading, exposed communication, outside) in us; they add up to the span."""
-    assert time is not None
     found = (time.ops, time.data_loading, time.exposed_communication, time.outside)
     assert sum(found) == time.span
     return tuple(part / 1000 for part in found)
@@ -55,11 +47,10 @@ LOOP = [
 ]
 
 
-def test_every_moment_counts_once(tmp_path: Path) -> None:
+def test_every_moment_counts_once(tmp_path):
     steps = summarize_steps(trace_of(tmp_path, *LOOP))
     first, second = (row.verdict.cpu for row in steps.rows)
     assert parts(first) == (30, 10, 35, 25)
-    assert first is not None
     assert (first.communication, first.threads, first.thread_ops) == (40_000, 1, 30_000)
     assert (first.top, first.top_self, first.top_calls) == ("aten::addmm", 16_000, 1)
     assert parts(second) == (50, 0, 0, 50)
@@ -75,7 +66,7 @@ def test_every_moment_counts_once(tmp_path: Path) -> None:
     )
 
 
-def test_the_whole_is_not_the_steps(tmp_path: Path) -> None:
+def test_the_whole_is_not_the_steps(tmp_path):
     """The verdict is about the steps; the row of the whole is about all of the recording."""
     steps = summarize_steps(trace_of(tmp_path, *LOOP, cpu("cudaDeviceSynchronize", 230, 170, "cuda_runtime")))
     assert parts(steps.whole.verdict.cpu) == (80, 10, 35, 75)
@@ -88,12 +79,12 @@ def test_the_whole_is_not_the_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("length", "named"), [(10, True), (9.9, False)])
-def test_an_op_is_named_from_a_tenth_of_the_time_on(tmp_path: Path, length: float, named: bool) -> None:
+def test_an_op_is_named_from_a_tenth_of_the_time_on(tmp_path, length, named):
     trace = trace_of(tmp_path, step(0, 0, 100), cpu("aten::mm", 20, length))
     assert ("most self time is aten::mm" in verdict_of(Part(trace)).reason) == named
 
 
-def test_without_steps_the_recording(tmp_path: Path) -> None:
+def test_without_steps_the_recording(tmp_path):
     trace = trace_of(tmp_path, cpu("aten::mm", 0, 30), cpu("aten::add", 90, 10))
     verdict = verdict_of(Part(trace))
     assert (verdict.verdict, parts(verdict.cpu)) == ("CPU-only", (40, 0, 0, 60))
@@ -102,86 +93,61 @@ def test_without_steps_the_recording(tmp_path: Path) -> None:
     assert (part.verdict, parts(part.cpu)) == ("CPU-only", (10, 0, 0, 30))
 
 
-def test_shown_in_the_table_and_in_json(tmp_path: Path) -> None:
+def test_shown_in_the_table_and_in_json(tmp_path):
     steps = summarize_steps(trace_of(tmp_path, *LOOP))
     lines = ["".join(text for text, _ in line) for line in report_lines(step_blocks(steps), 80)]
     assert lines[0].split() == ["window", "in", "ops", "data", "comm", "rest"]
     assert lines[1].split() == ["step", "0", "100", "µs", "30%", "10%", "35%", "25%"]
     record: dict[str, Any] = all_steps_json(steps)["steps"][0]["cpu"]
     assert record == {
-        "span_ns": 100_000,
-        "ops_ns": 30_000,
-        "data_loading_ns": 10_000,
-        "exposed_communication_ns": 35_000,
-        "outside_ns": 25_000,
-        "ops_share": 0.3,
-        "communication_ns": 40_000,
-        "threads": 1,
-        "thread_ops_ns": 30_000,
-        "top_op": {"name": "aten::addmm", "calls": 1, "self_ns": 16_000},
-    }
+        "span_ns": 100_000, "ops_ns": 30_000, "data_loading_ns": 10_000, "exposed_communication_ns": 35_000,
+        "outside_ns": 25_000, "ops_share": 0.3, "communication_ns": 40_000, "threads": 1,
+        "thread_ops_ns": 30_000, "top_op": {"name": "aten::addmm", "calls": 1, "self_ns": 16_000}
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "events",
+@pytest.mark.parametrize("events", [
+    [cpu("aten::mm", 0, 30), *run(50, 10, 1)], [cpu("aten::mm", 0, 30), launch(10, 1)],
     [
-        [cpu("aten::mm", 0, 30), *run(50, 10, 1)],
-        [cpu("aten::mm", 0, 30), launch(10, 1)],
-        [
-            cpu("aten::mm", 0, 30),
-            cpu("x", 0, 5, "mtia_ccp_events") | {"pid": 0, "tid": 3},
-            cpu("k", 0, 5, "kernel"),
-        ],
-        [note("no op", 0, 30)],
+        cpu("aten::mm", 0, 30), cpu("x", 0, 5, "mtia_ccp_events") | {"pid": 0, "tid": 3},
+        cpu("k", 0, 5, "kernel")
     ],
-    ids=["a device", "launches without their kernels", "another device", "no ops"],
-)
-def test_other_traces_are_not_the_cpus(tmp_path: Path, events: list[Event]) -> None:
+    [note("no op", 0, 30)]
+], ids=["a device", "launches without their kernels", "another device", "no ops"])  # fmt: skip
+def test_other_traces_are_not_the_cpus(tmp_path, events):
     assert cpu_work(trace_of(tmp_path, *events)) is None
     assert all_steps_json(summarize_steps(trace_of(tmp_path, *events)))["whole"]["cpu"] is None
 
 
-@pytest.mark.parametrize(
-    ("name", "is_one"),
-    [
-        ("gloo:all_reduce", True),
-        ("mpi:broadcast", True),
-        ("c10d::allreduce_", True),
-        ("_c10d_functional::wait_tensor", True),
-        ("oneccl_bindings_for_pytorch::allreduce", True),
-        ("record_param_comms", True),
-        ("aten::mm", False),
-        ("mpi_like", False),
-        ("DistributedDataParallel.forward", False),
-        ("cclassify", False),
-    ],
-)
-def test_collectives_by_name(name: str, is_one: bool) -> None:
+@pytest.mark.parametrize(("name", "is_one"), [
+    ("gloo:all_reduce", True), ("mpi:broadcast", True), ("c10d::allreduce_", True),
+    ("_c10d_functional::wait_tensor", True), ("oneccl_bindings_for_pytorch::allreduce", True),
+    ("record_param_comms", True), ("aten::mm", False), ("mpi_like", False),
+    ("DistributedDataParallel.forward", False), ("cclassify", False)
+])  # fmt: skip
+def test_collectives_by_name(name, is_one):
     assert is_collective(name) is is_one
 
 
-def test_a_recorded_job(wild: Path) -> None:
+def test_a_recorded_job(wild):
     """Five steps of a rank whose main thread waits for gloo: counted from the raw events."""
     time = summarize_steps(load(wild / "gloo_cpu_only_rank34.pt.trace.json.gz")).whole.verdict.cpu
-    assert time is not None
     assert round(time.ops / time.span, 2) == 0.14
     assert round(time.exposed_communication / time.span, 2) == 0.83
     assert (time.top, time.top_calls) == ("aten::mm", 80)
 
 
-def test_ops_of_a_hundred_thousand_levels(tmp_path: Path) -> None:
+def test_ops_of_a_hundred_thousand_levels(tmp_path):
     """Level by level it would take minutes."""
     deep = 100_000
     trace = trace_of(tmp_path, *(cpu(f"aten::f{i % 2}", i, 4 * deep - 2 * i) for i in range(deep)))
     begun = time.process_time()
-    results = Part(trace)
-    found = verdict_of(results).cpu
-    assert found is not None
+    found = verdict_of(Part(trace)).cpu
     assert found.ops == found.span == 4 * deep * 1000
     assert time.process_time() - begun < 5
 
 
-def test_threads_in_any_window_are_those_that_a_search_of_each_finds(tmp_path: Path) -> None:
+def test_threads_in_any_window_are_those_that_a_search_of_each_finds(tmp_path):
     rng = random.Random(5)
     ops = [
         other(cpu("aten::mm", rng.randrange(60), rng.choice((0, 1, 3, 30))), rng.randrange(8))
@@ -196,22 +162,19 @@ def test_threads_in_any_window_are_those_that_a_search_of_each_finds(tmp_path: P
         borders = sorted(rng.randrange(0, 80_000, 500) for _ in range(rng.choice((2, 2, 2, 4, 6))))
         windows = list(zip(borders[::2], borders[1::2], strict=True))
         busy = {
-            (lane, at)
-            for lane, start, end in spans
-            for low, high in windows
-            for at in range(max(start, low), min(end, high), 500)
-        }
+            (lane, at) for lane, start, end in spans for low,
+            high in windows for at in range(max(start, low), min(end, high), 500)
+        }  # fmt: skip
         time = work.times(*(np.array(side, dtype=np.int64) for side in zip(*windows, strict=True)))
         assert (time.threads, time.thread_ops) == (len({lane for lane, _ in busy}), 500 * len(busy))
 
 
-def test_steps_on_many_threads_take_no_longer_for_their_number(tmp_path: Path) -> None:
+def test_steps_on_many_threads_take_no_longer_for_their_number(tmp_path):
     """Each step was compared with every thread: a minute for these."""
     events = [
-        other(event, thread)
-        for thread in range(1500)
+        other(event, thread) for thread in range(1500)
         for event in (step(thread, 100 * thread, 90), cpu("aten::mm", 100 * thread + 1, 5))
-    ]
+    ]  # fmt: skip
     trace = trace_of(tmp_path, *events)
     begun = time.process_time()
     verdicts = [row.verdict.cpu for row in summarize_steps(trace).rows]

@@ -1,10 +1,7 @@
 """The counters of a device: how long values hold, and what they say of the time in which it worked."""
 
-from __future__ import annotations
-
 import gzip
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -44,26 +41,24 @@ def cycles(at: float, value: float) -> Event:
     return sample("Cycles (Current Kernel)", at, value)
 
 
-def test_a_counter_has_its_device_and_its_unit(tmp_path: Path) -> None:
+def test_a_counter_has_its_device_and_its_unit(tmp_path):
     trace = trace_of(tmp_path, *run(10, 5, 1), sample(POWER, 12, 300), sample(POWER, 11, 200, gpu=3))
     assert [(c.name, c.unit, c.device, c.value.tolist()) for c in counters_of(trace)] == [
-        ("Power", "W", 0, [300]),
-        ("Power", "W", 3, [200]),
-    ]
+        ("Power", "W", 0, [300]), ("Power", "W", 3, [200])
+    ]  # fmt: skip
     # Other counters stay as they are.
     other = {"ph": "C", "name": "Load (%)", "pid": 9, "ts": 12, "args": {"value": 3}}
     (found,) = counters_of(trace_of(tmp_path, *run(10, 5, 1), other))
     assert (found.name, found.unit, found.device) == ("Load (%)", "", -1)
 
 
-def test_how_long_a_value_holds(tmp_path: Path) -> None:
+def test_how_long_a_value_holds(tmp_path):
     events = [sample(ACTIVE, at, 50) for at in (0, 10, 20, 70, 80)]
     trace = trace_of(tmp_path, *run(5, 95, 1), *events, sample(POWER, 30, 200), cycles(5, 100))
     zero = trace.info.zero_ns
 
     def until(name: str) -> list[float]:
         found = counter_of(trace, 0, name)
-        assert found is not None
         return [(end + zero) / 1000 for end in found.end.tolist()]
 
     assert until("SM Active") == [10, 20, 30, 80, 90]  # a mean over 10 us each
@@ -71,7 +66,7 @@ def test_how_long_a_value_holds(tmp_path: Path) -> None:
     assert until("Cycles") == [100]  # of that kernel
 
 
-def test_counters_in_the_timeline(tmp_path: Path) -> None:
+def test_counters_in_the_timeline(tmp_path):
     events = [sample(ACTIVE, at, value) for at, value in ((0, 20), (10, 80), (20, 40))]
     trace = trace_of(tmp_path, *run(5, 95, 1), *events, sample(POWER, 0, 150.5), sample(POWER, 50, 300))
     found = {one.name: one for one in counters(trace)}
@@ -85,7 +80,7 @@ def test_counters_in_the_timeline(tmp_path: Path) -> None:
     assert values_at(source, 1, 12_000 - zero) == ("150.5 of 300 W", "150/300W", "150W")
 
 
-def test_real_samples_against_a_plain_sum() -> None:
+def test_real_samples_against_a_plain_sum():
     events = json.loads(gzip.decompress(SAMPLES.read_bytes()))["traceEvents"]
     kernels = [(e["ts"], e["ts"] + e["dur"]) for e in events if e.get("cat") == "kernel"]
     taken = sorted((e["ts"], e["args"][""]) for e in events if e["name"] == ACTIVE)
@@ -105,7 +100,7 @@ def test_real_samples_against_a_plain_sum() -> None:
     assert counters_json(found)["sm_active_share"] == pytest.approx(total / ran, abs=1e-4)
 
 
-def test_idle_time_within_a_sample_does_not_count(tmp_path: Path) -> None:
+def test_idle_time_within_a_sample_does_not_count(tmp_path):
     """Kernels run half of the time and fill 80 % of the SMs: a sample is 40 %."""
     events = [e for i in range(20) for e in run(10 + 10 * i, 5, i)]
     samples = [sample(ACTIVE, 10 + 50 * i, 40) for i in range(4)]
@@ -116,7 +111,7 @@ def test_idle_time_within_a_sample_does_not_count(tmp_path: Path) -> None:
     assert found.sm_active == pytest.approx(0.8)
 
 
-def test_a_part_of_the_trace(tmp_path: Path) -> None:
+def test_a_part_of_the_trace(tmp_path):
     events = [*run(10, 100, 1), *run(210, 100, 2)]
     samples = [sample(ACTIVE, 10 + 10 * i, 20 if i < 10 else 60) for i in range(30)]
     results = Part(trace_of(tmp_path, *events, *samples))
@@ -126,7 +121,7 @@ def test_a_part_of_the_trace(tmp_path: Path) -> None:
     assert device_counters(results)[0].sm_active == pytest.approx(0.4)
 
 
-def test_a_kernel_needs_several_samples_of_its_own(tmp_path: Path) -> None:
+def test_a_kernel_needs_several_samples_of_its_own(tmp_path):
     def of(every: float) -> float | None:
         samples = [sample(ACTIVE, every * i, 30 if i * every < 150 else 70) for i in range(int(300 / every))]
         trace = trace_of(tmp_path, *run(10, 100, 1), *run(160, 100, 2), *samples)
@@ -136,7 +131,7 @@ def test_a_kernel_needs_several_samples_of_its_own(tmp_path: Path) -> None:
     assert of(50) is None
 
 
-def test_the_clock_is_cycles_by_time() -> None:
+def test_the_clock_is_cycles_by_time():
     trace = load(GRAPH)
     kernels, clock = kernel_clocks(trace, 0)
     events = json.loads(gzip.decompress(GRAPH.read_bytes()))["traceEvents"]
@@ -152,20 +147,19 @@ def test_the_clock_is_cycles_by_time() -> None:
     )
 
 
-def test_nothing_is_said_without_counters(tmp_path: Path) -> None:
+def test_nothing_is_said_without_counters(tmp_path):
     trace = trace_of(tmp_path, *run(10, 5, 1))
     assert device_counters(Part(trace)) == ()
     assert not counters_of(trace)
 
 
-def test_where_it_is_told() -> None:
+def test_where_it_is_told():
     results = Part(load(SAMPLES))
     *_, overview = overviews(results)
     block = next(one for one in overview.right if one.key == "counters")
     assert [(entry.name, entry.numbers) for entry in block.entries] == [
-        ("SM active", ("94%",)),
-        ("DRAM", ("8.3%",)),
-    ]
+        ("SM active", ("94%",)), ("DRAM", ("8.3%",))
+    ]  # fmt: skip
     said = "while kernels ran: SM active 94%; while busy: DRAM 8.3% of peak (a sample every 100 µs)"
     summary = summary_answer(results)
     assert "| SM active | 94% |" in summary.markdown()
@@ -176,7 +170,7 @@ def test_where_it_is_told() -> None:
     assert efficiency_json(efficiency_of(results), counters)["counters"] == [device["counters"]]
 
 
-def test_the_details_of_a_kernel(tmp_path: Path) -> None:
+def test_the_details_of_a_kernel(tmp_path):
     samples = [sample(ACTIVE, 10 + 10 * i, 40) for i in range(9)]
     trace = trace_of(tmp_path, *run(10, 50, 1), cycles(10, 99_000), *run(70, 5, 2), *samples)
     kernels = np.flatnonzero(trace.kind == Kind.KERNEL).tolist()

@@ -1,8 +1,5 @@
 """What is said of an event does not depend on its number: the trace's first slice is a slice like others."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,31 +69,25 @@ def told(trace: Trace, skip: int) -> list[Any]:
         facts = event_facts(trace, i, {})
         found.append(
             (
-                trace.name_of(i),
-                (said.title, said.what, said.why, said.facts),
-                [(number(link.slice), link.level, link.role) for link in chain.links],
-                chain.more,
-                (number(following[0]), following[1]),
-                (number(preceding[0]), preceding[1]),
+                trace.name_of(i), (said.title, said.what, said.why, said.facts),
+                [(number(link.slice), link.level, link.role) for link in chain.links], chain.more,
+                (number(following[0]), following[1]), (number(preceding[0]), preceding[1]),
                 (number(partner[0]), partner[1]) if partner else None,
                 [number(j) for j in flow.launches_within(trace, i)],
-                [number(j) for j in flow.device_events(trace, i)],
-                [number(j) for j in flow.path(trace, i)],
+                [number(j) for j in flow.device_events(trace, i)], [number(j) for j in flow.path(trace, i)],
                 [number(j) for j in flow.subtree(trace, i)],
                 (place.number, place.of, number(place.first)) if place else None,
-                flow.launches_work(trace, i),
-                [number(j) for j in launched_by(trace, i)],
+                flow.launches_work(trace, i), [number(j) for j in launched_by(trace, i)],
                 [(number(a), number(b)) for a, b in linked(trace, i)],
                 [(fact.label, fact.value, number(fact.event)) for fact in facts],
-                number(op_around(trace, np.array([i]))[0]),
-                number(covering(trace, lane, start, start + 1)[0]),
+                number(op_around(trace, np.array([i]))[0]), number(covering(trace, lane, start, start + 1)[0])
             )
-        )
+        )  # fmt: skip
     return found
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_an_event_before_all_changes_nothing_of_the_others(family: str, tmp_path: Path) -> None:
+def test_an_event_before_all_changes_nothing_of_the_others(family, tmp_path):
     events = FAMILIES[family]
     alone = told(trace_of(tmp_path, *events), 0)
     later = trace_of(tmp_path, BEFORE, *events)
@@ -105,7 +96,7 @@ def test_an_event_before_all_changes_nothing_of_the_others(family: str, tmp_path
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_gaps_are_the_same_with_an_event_before_all(family: str, tmp_path: Path) -> None:
+def test_gaps_are_the_same_with_an_event_before_all(family, tmp_path):
     def gaps(*events: Event) -> list[Any]:
         results = Part(trace_of(tmp_path, *events))
         return records(select_columns(gap_columns(results), JSON), np.arange(len(gaps_of(results))))

@@ -1,7 +1,5 @@
 """Kernels of CUDA graphs: by module, where they are annotated, and by their place in the graph."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,25 +54,22 @@ def replay(start: float, correlation: int) -> list[Event]:
     return [
         launch(start, correlation, 9, "cudaGraphLaunch")
         | {"args": {"External id": 4, "correlation": correlation}},
-        node(start + 20, 10, correlation, 1, WQ),
-        node(start + 31, 9, correlation, 2, WQ),
-        node(start + 40, 5, correlation, 3, WO),
-        node(start + 50, 30, correlation, 4, FFN, tid=8),
+        node(start + 20, 10, correlation, 1, WQ), node(start + 31, 9, correlation, 2, WQ),
+        node(start + 40, 5, correlation, 3, WO), node(start + 50, 30, correlation, 4, FFN, tid=8),
         node(start + 81, 4, correlation, 5, FFN | {"autograd_phase": "backward"}),
-        node(start + 90, 2, correlation, 6, {}),
-    ]
+        node(start + 90, 2, correlation, 6, {})
+    ]  # fmt: skip
 
 
 def annotated(tmp_path: Path) -> Trace:
-    names = [
-        {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}},
-        {"ph": "M", "name": "thread_name", "pid": 0, "tid": 8, "args": {"name": "tensor parallel"}},
-    ]
+    names = [{"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}}, {
+        "ph": "M", "name": "thread_name", "pid": 0, "tid": 8, "args": {"name": "tensor parallel"}
+    }]  # fmt: skip
     step = cpu("replay", 0, 500, **{"External id": 4})
     return trace_of(tmp_path, *names, step, *replay(10, 30), *replay(210, 31), cudaGraphInlineAnnotated=True)
 
 
-def test_averages_by_module(tmp_path: Path) -> None:
+def test_averages_by_module(tmp_path):
     trace = annotated(tmp_path)
     table = averages(trace, group="module")
     time = {
@@ -82,20 +77,17 @@ def test_averages_by_module(tmp_path: Path) -> None:
         for i in np.flatnonzero(table.device).tolist()
     }
     assert time == {
-        ("k1", "layers.0.attention.wq"): (2, 20_000),
-        ("k2", "layers.0.attention.wq"): (2, 18_000),
-        ("k3", "layers.0.attention.wo"): (2, 10_000),
-        ("k4", "layers.0.feed_forward"): (2, 60_000),
-        ("k5", "layers.0.feed_forward (backward)"): (2, 8_000),
-        ("k6", ""): (2, 4_000),
-    }
+        ("k1", "layers.0.attention.wq"): (2, 20_000), ("k2", "layers.0.attention.wq"): (2, 18_000),
+        ("k3", "layers.0.attention.wo"): (2, 10_000), ("k4", "layers.0.feed_forward"): (2, 60_000),
+        ("k5", "layers.0.feed_forward (backward)"): (2, 8_000), ("k6", ""): (2, 4_000)
+    }  # fmt: skip
     assert table.total_self_device == averages(trace).total_self_device == 120_000
     rows = averages_json(table, range(len(table)))
     assert {row["group"] for row in rows} == {"", *(group for _, group in time)}
 
 
 @pytest.mark.parametrize("name", ["mlp_cuda_graph", "train", "mlp_eager"])
-def test_a_trace_without_annotations_has_the_rows_that_it_has_without_grouping(name: str) -> None:
+def test_a_trace_without_annotations_has_the_rows_that_it_has_without_grouping(name):
     trace = load(SAMPLES / f"{name}.json.gz")
     plain, grouped = averages(trace), averages(trace, group="module")
     assert set(grouped.groups) == {""}
@@ -103,40 +95,35 @@ def test_a_trace_without_annotations_has_the_rows_that_it_has_without_grouping(n
     assert with_module_lanes(trace) is trace
 
 
-def test_without_annotations_a_modules_python_frame_tells_it(tmp_path: Path) -> None:
+def test_without_annotations_a_modules_python_frame_tells_it(tmp_path):
     frame = cpu("nn.Module: Linear_0", 0, 100, "python_function")
     plain = cpu("linear.py(9): forward", 5, 90, "python_function")  # nearer, but no module
     op = cpu("aten::mm", 10, 50, **{"External id": 1})
     gemm = node(80, 10, 5, 1, {})
     lone = cpu("aten::add", 200, 5)
-    trace = trace_of(tmp_path, frame, plain, op, launch(20, 5), gemm, lone)
-    table = averages(trace, group="module")
+    table = averages(trace_of(tmp_path, frame, plain, op, launch(20, 5), gemm, lone), group="module")
     assert dict(zip(table.names, table.groups, strict=True)) == {
         "aten::mm": "Linear_0", "cudaLaunchKernel": "Linear_0", "k1": "Linear_0", "aten::add": "",
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("args", "module"),
-    [
-        ({"graph node id": 5} | FFN, "layers.0.feed_forward"),
-        ({"graph node id": 5, "name": "phase_A"}, "phase_A"),  # mark_kernels("phase_A")
-        ({"graph node id": 5, "str": "phase_A"}, "phase_A"),  # of files from before 2.13
-        ({"graph node id": 0, "name": "phase_A"}, ""),  # of no graph: it has another meaning
-        ({"graph node id": 5, "name": ["phase_A"]}, ""),
-        ({"graph node id": 5, "module_fqn": 3, "name": "a"}, "a"),
-        ({"graph node id": 5, "name": "\x1b[31mred"}, "␛[31mred"),
-        ({"graph node id": 5, "name": "x" * 9999}, "x" * 299 + "…"),
-        ({}, ""),
-    ],
-)
-def test_what_an_annotation_says(args: dict[str, Any], module: str) -> None:
+@pytest.mark.parametrize(("args", "module"), [
+    ({"graph node id": 5} | FFN, "layers.0.feed_forward"),
+    ({"graph node id": 5, "name": "phase_A"}, "phase_A"),  # mark_kernels("phase_A")
+    ({"graph node id": 5, "str": "phase_A"}, "phase_A"),  # of files from before 2.13
+    ({"graph node id": 0, "name": "phase_A"}, ""),  # of no graph: it has another meaning
+    ({"graph node id": 5, "name": ["phase_A"]}, ""),
+    ({"graph node id": 5, "module_fqn": 3, "name": "a"}, "a"),
+    ({"graph node id": 5, "name": "\x1b[31mred"}, "␛[31mred"),
+    ({"graph node id": 5, "name": "x" * 9999}, "x" * 299 + "…"),
+    ({}, ""),
+])  # fmt: skip
+def test_what_an_annotation_says(args, module):
     assert module_of(args) == module
 
 
-def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
-    before = annotated(tmp_path)
-    trace = with_module_lanes(before)
+def test_modules_have_a_lane_and_lie_in_one_another(tmp_path):
+    trace = with_module_lanes(annotated(tmp_path))
     lane = next(lane for lane in trace.lanes if lane.name == TITLE)
     assert (lane.device, lane.rows) == (0, 4)
     layout = lay_out([trace], 50)
@@ -159,32 +146,30 @@ def test_modules_have_a_lane_and_lie_in_one_another(tmp_path: Path) -> None:
     assert {(int(trace.op[i]), int(trace.launch[i]), int(trace.source[i])) for i in first} == {(-1, -1, -1)}
 
 
-def test_modules_have_a_lane_where_no_launch_was_recorded(tmp_path: Path) -> None:
+def test_modules_have_a_lane_where_no_launch_was_recorded(tmp_path):
     """As with ProfilerActivity.CUDA alone, or where the recording began after the launch."""
     events = [e for e in replay(10, 30) if e["cat"] == "kernel"]
     trace = with_module_lanes(trace_of(tmp_path, *events, cudaGraphInlineAnnotated=True))
     assert TITLE in [lane.name for lane in trace.lanes]
 
 
-def test_a_module_alone_in_each_replay(tmp_path: Path) -> None:
+def test_a_module_alone_in_each_replay(tmp_path):
     """What follows in the next replay, or on another device, is another call of it."""
     events = [
-        e
-        for n in range(3)
+        e for n in range(3)
         for e in (launch(100 * n, 30 + n, 9, "cudaGraphLaunch"), node(100 * n + 20, 10, 30 + n, 1, WQ))
-    ]
+    ]  # fmt: skip
     away = node(320, 10, 32, 1, WQ)
     away |= {"pid": 1, "args": away["args"] | {"device": 1}}
     trace = with_module_lanes(trace_of(tmp_path, *events, away, cudaGraphInlineAnnotated=True))
     starts = [
         (lane.device, [int(trace.start[i]) for i in range(lane.first, lane.last) if not trace.depth[i]])
-        for lane in trace.lanes
-        if lane.name == TITLE
-    ]
+        for lane in trace.lanes if lane.name == TITLE
+    ]  # fmt: skip
     assert starts == [(0, [20_000, 120_000, 220_000]), (1, [320_000])]
 
 
-def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
+def test_a_lane_of_modules_changes_nothing_else(tmp_path):
     before = annotated(tmp_path)
     trace = with_module_lanes(before)
     columns = "start duration name category kind lane depth parent correlation external_id launch op source"
@@ -196,7 +181,7 @@ def test_a_lane_of_modules_changes_nothing_else(tmp_path: Path) -> None:
     assert int(np.count_nonzero(trace.kind == Kind.OTHER)) == len(trace) - len(before)
 
 
-def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) -> None:
+def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path):
     by_module = "the averages by module split its time"
     found = {finding.rule: finding for finding in find_findings(Part(annotated(tmp_path)))}
     assert by_module in found["cuda_graphs"].advice
@@ -206,7 +191,7 @@ def test_the_finding_on_graphs_knows_whether_they_are_annotated(tmp_path: Path) 
     assert "Per-op tables cannot split a graph's time" in advice
 
 
-def test_idle_time_between_two_nodes_is_no_launch(tmp_path: Path) -> None:
+def test_idle_time_between_two_nodes_is_no_launch(tmp_path):
     trace = annotated(tmp_path)
     at = {trace.name_of(i): i for i in reversed(range(len(trace)))}
     said = " ".join(explain(trace, at["k2"]).why)
@@ -215,7 +200,7 @@ def test_idle_time_between_two_nodes_is_no_launch(tmp_path: Path) -> None:
     assert "between the node" not in " ".join(explain(trace, at["k1"]).why)
 
 
-def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
+def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path):
     trace = annotated(tmp_path)
     launches = find_launches(trace)
     assert launches.delay[launches.first].tolist() == [20_000] * 2
@@ -237,11 +222,10 @@ def test_the_delay_of_a_graph_is_that_of_its_first_node(tmp_path: Path) -> None:
     assert (link.delay, link.after_first) == (30_000, True)
 
 
-def test_a_few_annotated_kernels_are_enough(tmp_path: Path) -> None:
+def test_a_few_annotated_kernels_are_enough(tmp_path):
     """Four places are looked at."""
     for annotated in (0, 75, 150, 225):
         events = [kernel(10 * n, 5, n) for n in range(300)]
         events[annotated]["args"]["module_fqn"] = "model.layers.0"
-        trace = trace_of(tmp_path, *events)
-        assert is_annotated(trace, np.arange(300))
+        assert is_annotated(trace_of(tmp_path, *events), np.arange(300))
     assert not is_annotated(trace_of(tmp_path, *[kernel(10 * n, 5, n) for n in range(300)]), np.arange(300))

@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501 (kernel names are long)
 
-from __future__ import annotations
-
 import sys
 import time
 from importlib.util import find_spec
@@ -101,7 +99,6 @@ TRTLLM_ALLREDUCE = (  # FlashInfer's copy of TensorRT-LLM's all-reduce, SGLang o
     "::AllReduceFusionPattern)1, __nv_bfloat16, 8, false, false>(flashinfer::trtllm_allreduce_fusion::AllReduceFusionParams"
     "<__nv_bfloat16>)"
 )
-
 NAMES = [
     (VLLM_FP8, "cutlass", "gemm", "gemm fp8 64x128x128 c2x1 pingpong"),
     (VLLM_BLOCKWISE, "cutlass", "gemm", "gemm fp8 128x32x128 coop"),
@@ -196,7 +193,6 @@ NAMES = [
     ("void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*)", "vllm", "other", "rotary_embedding bf16"),
     ("gemm_one_shot_all_reduce_kernel", "other", "gemm", "gemm_one_shot_all_reduce"),
 ]  # fmt: skip
-
 MANGLED = [
     (SM100_FP8, "cutlass", "gemm", "gemm fp8 64x64x128 c1x4"),
     (VLLM_INT8, "cutlass", "gemm", "gemm int8 64x128x128 c2x1 pingpong"),
@@ -213,33 +209,32 @@ MANGLED = [
 
 
 @pytest.mark.parametrize(("name", "family", "kind", "short"), NAMES, ids=[row[3] for row in NAMES])
-def test_names_of_libraries(name: str, family: str, kind: str, short: str) -> None:
+def test_names_of_libraries(name, family, kind, short):
     found = decode(name)
     assert (found.family, found.kind, found.short) == (family, kind, short)
 
 
-@pytest.mark.parametrize(
-    ("base", "dtype"),
-    [("sm100_fp8_gemm_1d1d", "fp8"), ("sm100_fp8_fp4_gemm_1d1d", None), ("transpose", "bf16")],
-)
-def test_the_type_of_a_result_is_not_that_of_the_operands(base: str, dtype: str | None) -> None:
+@pytest.mark.parametrize(("base", "dtype"), [
+    ("sm100_fp8_gemm_1d1d", "fp8"), ("sm100_fp8_fp4_gemm_1d1d", None), ("transpose", "bf16")
+])  # fmt: skip
+def test_the_type_of_a_result_is_not_that_of_the_operands(base, dtype):
     assert decode(f"void deep_gemm::{base}_impl<128u, cutlass::bfloat16_t>(int*)").dtype == dtype
 
 
 @needs_demangler
 @pytest.mark.parametrize(("name", "family", "kind", "short"), MANGLED, ids=[row[3] for row in MANGLED])
-def test_mangled_names_of_libraries(name: str, family: str, kind: str, short: str) -> None:
+def test_mangled_names_of_libraries(name, family, kind, short):
     found = decode(name)
     assert (found.name, found.family, found.kind, found.short) == (name, family, kind, short)
 
 
-def test_every_family_is_explained() -> None:
+def test_every_family_is_explained():
     shown = {row[1] for row in (*NAMES, *MANGLED)} | {decode(name).family for name in COMMUNICATING}
     unexplained = {"other"}  # follows no known convention
     assert (shown | set(NAMESPACES.values())) - set(sections("kernels")["families"].texts) == unexplained
 
 
-def test_what_templates_say() -> None:
+def test_what_templates_say():
     found = decode(VLLM_FP8)
     assert (found.arch, found.dtype, found.tile, found.cluster) == ("sm90", "fp8", "64x128x128", "2x1x1")
     assert "fast FP8 accumulation" in found.notes
@@ -298,7 +293,6 @@ COMMUNICATING = [
     "void moeA2ADispatchKernel<8, false>(int const*)",  # TensorRT-LLM
     "oneccl_allreduce_pcie",
 ]  # fmt: skip
-
 LOCAL = [
     # the same words in kernels that stay on one device
     "void vllm::moe::moe_align_block_size_kernel<int>(int*, int)",
@@ -330,18 +324,18 @@ LOCAL = [
 
 
 @pytest.mark.parametrize("name", COMMUNICATING)
-def test_communication_is_told_by_its_name(name: str) -> None:
+def test_communication_is_told_by_its_name(name):
     assert is_communication(name)
     assert decode(name).kind == "collective"
 
 
 @pytest.mark.parametrize("name", LOCAL)
-def test_what_only_sounds_like_communication_is_not(name: str) -> None:
+def test_what_only_sounds_like_communication_is_not(name):
     assert not is_communication(name)
     assert decode(name).kind != "collective"
 
 
-def test_short_names_of_communication() -> None:
+def test_short_names_of_communication():
     shorts = [decode(name).short for name in COMMUNICATING]
     assert "deepep internode notify_dispatch" in shorts
     assert "deepep internode_ll combine" in shorts
@@ -354,13 +348,13 @@ def test_short_names_of_communication() -> None:
 @pytest.mark.parametrize(
     ("damaged"), [SM100_FP8[:900], SM100_FP8.replace("EEE", "EE", 1), "_Z", "_ZN", "_Z\x00", "_Z9"]
 )
-def test_a_mangled_name_that_cannot_be_read(damaged: str) -> None:
+def test_a_mangled_name_that_cannot_be_read(damaged):
     found = decode(damaged)
     assert found.name == damaged
     assert found.family in ("cutlass", "other")
 
 
-def test_the_outline_of_a_mangled_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_outline_of_a_mangled_name(monkeypatch):
     """What Python 3.10 shows, for which the demangler has no version."""
     monkeypatch.setitem(sys.modules, "demangle", None)
     cxx.readable.cache_clear()
@@ -392,7 +386,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_mangled_name_is_read_in_bounded_time(name: str) -> None:
+def test_a_hostile_mangled_name_is_read_in_bounded_time(name):
     decode("_Z1fv")
     start = time.process_time()
     found = decode(name)
@@ -400,7 +394,7 @@ def test_a_hostile_mangled_name_is_read_in_bounded_time(name: str) -> None:
     assert len(found.short) <= LONGEST
 
 
-def test_letters_of_cublas_and_cutlass() -> None:
+def test_letters_of_cublas_and_cutlass():
     said = dict(letters(decode("nvjet_sm90_tst_64x8_64x16_1x4_h_bz_splitK_TNT")))
     assert said["64x8"] == "tile: 64 x 8 of the result at a time"
     assert said["64x16"] == "64 of K at a time, 16 stages in flight"
@@ -433,7 +427,7 @@ def test_letters_of_cublas_and_cutlass() -> None:
     assert "tn" not in said  # of a convolution they would be no matrices
 
 
-def test_letters_of_tensile_and_nccl() -> None:
+def test_letters_of_tensile_and_nccl():
     name = "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT160x256x64_MI16x16x1_SN_GSU4_ISA942_PGR2_WGM1_WS64"
     said = dict(letters(decode(name)))
     assert said["BBS"] == "bf16 inputs, bf16 result, fp32 arithmetic"
@@ -449,15 +443,14 @@ def test_letters_of_tensile_and_nccl() -> None:
     assert set(said) == {"Sum", "TREE", "LL128"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["nvjet_", "nvjet_x_1x1", "nvjet_sm120_hsh_mma_96x256x64_2_48x64x64_bz_TNNN", "Cijk_", "Cijk_Alik_Bljk_"],
-)
-def test_letters_of_strange_names(name: str) -> None:
+@pytest.mark.parametrize("name", [
+    "nvjet_", "nvjet_x_1x1", "nvjet_sm120_hsh_mma_96x256x64_2_48x64x64_bz_TNNN", "Cijk_", "Cijk_Alik_Bljk_"
+])  # fmt: skip
+def test_letters_of_strange_names(name):
     assert all(part in name and meaning for part, meaning in letters(decode(name)))
 
 
-def test_only_products_of_trtllm_gen_are_read_as_such() -> None:
+def test_only_products_of_trtllm_gen_are_read_as_such():
     name = (
         "{}_Bfloat16_E4m3E4m3_Fp32_t128x8x128u2_s8_et64x8_m64x8x32_c1x1x1_rM_TN_transOut_noShfl_dsFp8_sm100f"
     )
@@ -466,14 +459,14 @@ def test_only_products_of_trtllm_gen_are_read_as_such() -> None:
     assert bmm.kind == gemm.kind == "gemm" != other.kind
 
 
-def test_the_type_of_an_attention_kernel_may_stand_far_behind() -> None:
+def test_the_type_of_an_attention_kernel_may_stand_far_behind():
     sizes = "cute::tuple<cute::C<128>, cute::C<128> >, " * 30
     name = f"void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, {sizes}cutlass::{{}}> > >(int)"
     assert decode(name.format("bfloat16_t")).dtype == "bf16"
     assert decode(name.format("half_t")).dtype == "fp16"
 
 
-def test_what_a_main_loop_of_cutlass_says() -> None:
+def test_what_a_main_loop_of_cutlass_says():
     name = (
         "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int, int, int, int>, "
         "cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<7, cute::tuple<"
@@ -486,20 +479,17 @@ def test_what_a_main_loop_of_cutlass_says() -> None:
     assert kernel.tensor_cores is True
 
 
-@pytest.mark.parametrize(
-    ("name", "layout"),
-    [
-        ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_nhwc_align8", "nhwc"),
-        ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_ncdhw_align8", "ncdhw"),
-        ("ampere_scudnn_128x64_relu_interior_nn_v1", "nn"),
-    ],
-)
-def test_the_layout_of_a_convolution(name: str, layout: str) -> None:
+@pytest.mark.parametrize(("name", "layout"), [
+    ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_nhwc_align8", "nhwc"),
+    ("cutlass_tensorop_bf16_s16816fprop_optimized_bf16_128x64_64x4_ncdhw_align8", "ncdhw"),
+    ("ampere_scudnn_128x64_relu_interior_nn_v1", "nn")
+])  # fmt: skip
+def test_the_layout_of_a_convolution(name, layout):
     kernel = decode(name)
     assert (kernel.kind, kernel.layout) == ("conv", layout)
 
 
-def test_a_name_that_is_cut_inside_its_template_arguments() -> None:
+def test_a_name_that_is_cut_inside_its_template_arguments():
     cut = cxx.parse("lib::gemm<float, 2")
     assert (cut.path, cut.args) == (("lib", "gemm"), ("float", "2"))
     nameless = cxx.parse("<float, 2")
@@ -509,7 +499,7 @@ def test_a_name_that_is_cut_inside_its_template_arguments() -> None:
 @pytest.mark.parametrize(
     ("types", "dtype", "tile"), [("", None, None), (", cutlass::half_t", "fp16", "64x128x32")]
 )
-def test_a_main_loop_that_is_cut_short(types: str, dtype: str | None, tile: str | None) -> None:
+def test_a_main_loop_that_is_cut_short(types, dtype, tile):
     """Tile and type are read where both stand there."""
     name = (
         "void cutlass::device_kernel<cutlass::gemm::collective::CollectiveMma<"

@@ -1,7 +1,5 @@
 """One program recorded by PyTorch 2.15's two profilers: Cuspy's file is judged like Kineto's."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter, defaultdict
@@ -76,8 +74,6 @@ def ops(results: Part) -> dict[str, AverageRow]:
 
 
 # -- a plain reading, of nothing but the JSON
-
-
 def device_times(path: Path) -> Counter[str]:
     """The time of the work that each op itself launched, in ns, by the op's name: by `External id` where the
     file has it, otherwise by the innermost op around the launch, in whatever thread that is."""
@@ -98,24 +94,21 @@ def device_times(path: Path) -> Counter[str]:
         if own is None and call is not None and "External id" not in e["args"]:
             low, high = call["ts"], call["ts"] + call["dur"]
             where = [call["tid"]] if call["tid"] in threads else threads - {call["pid"]}
-            around = (op for tid in where for a, b, op in spans[tid] if a <= low and high <= b)
-            own = next(around, None)
+            own = next(((op for tid in where for a, b, op in spans[tid] if a <= low and high <= b)), None)
         if own is not None:
             times[own["name"]] += int(e["dur"] * 1000)
     return times
 
 
 @pytest.mark.parametrize("name", sorted({name for both in PAIRS.values() for name in both}))
-def test_device_times_of_ops_are_those_of_a_plain_reading(name: str) -> None:
+def test_device_times_of_ops_are_those_of_a_plain_reading(name):
     rows = ops(results_of(name))
     times = device_times(path_of(name))
     assert {name: row.self_device for name, row in rows.items() if row.self_device} == +times
 
 
 # -- the pairs
-
-
-def test_each_op_is_called_as_often(pair: tuple[Part, Part]) -> None:
+def test_each_op_is_called_as_often(pair):
     kineto, cuspy = map(ops, pair)
     assert list(kineto) == list(cuspy)
     polled = {"record_param_comms"}  # once more for each wait that found the work unfinished
@@ -124,7 +117,7 @@ def test_each_op_is_called_as_often(pair: tuple[Part, Part]) -> None:
 
 
 @alike(*WHOLE)
-def test_each_op_has_its_device_time(pair: tuple[Part, Part]) -> None:
+def test_each_op_has_its_device_time(pair):
     kineto, cuspy = map(ops, pair)
     for name, row in kineto.items():
         other = cuspy[name]
@@ -133,20 +126,20 @@ def test_each_op_has_its_device_time(pair: tuple[Part, Part]) -> None:
 
 
 @alike(*WHOLE)
-def test_the_kernels_are_the_same(pair: tuple[Part, Part]) -> None:
+def test_the_kernels_are_the_same(pair):
     names = [Counter(results.trace.name_of(i) for i in device_work_of(results)) for results in pair]
     assert names[0] == names[1]
     assert not {"Memcpy", "Memset"} & names[1].keys()
 
 
 @alike(*ALIKE)
-def test_the_verdict_is_the_same(pair: tuple[Part, Part]) -> None:
+def test_the_verdict_is_the_same(pair):
     kineto, cuspy = (verdict_of(results) for results in pair)
     assert kineto.verdict == cuspy.verdict
 
 
 @alike(*(name for name in ALIKE if name != "graph"))  # three replays: all of it is noise
-def test_idle_time_has_the_same_causes(pair: tuple[Part, Part]) -> None:
+def test_idle_time_has_the_same_causes(pair):
     """As shares of what is judged, within the noise of two captures."""
     shares = [np.array(v.causes) / v.judged for v in (verdict_of(results) for results in pair)]
     for cause, one, other in zip(CAUSES, *shares, strict=True):
@@ -154,13 +147,13 @@ def test_idle_time_has_the_same_causes(pair: tuple[Part, Part]) -> None:
     assert CAUSES[int(shares[0].argmax())] == CAUSES[int(shares[1].argmax())]
 
 
-def test_dispatch_is_above_host_in_training() -> None:
+def test_dispatch_is_above_host_in_training():
     """The calls of autograd's thread lie in its ops."""
     causes = dict(zip(CAUSES, verdict_of(results_of("decoder_train_cuspy")).causes, strict=True))
     assert causes["dispatch"] > 2 * causes["host"]
 
 
-def test_every_launch_leads_to_an_op_and_back(pair: tuple[Part, Part]) -> None:
+def test_every_launch_leads_to_an_op_and_back(pair):
     """The shares of work with an op are those of Kineto's file; so are chains."""
     kineto, cuspy = (
         results.trace.op[(work := device_work_of(results).at)][results.trace.launch[work] >= 0] >= 0
@@ -175,7 +168,7 @@ def test_every_launch_leads_to_an_op_and_back(pair: tuple[Part, Part]) -> None:
         assert op in [link.slice for link in launch_chain(trace, i).links]
 
 
-def test_no_lane_has_calls_alone(pair: tuple[Part, Part]) -> None:
+def test_no_lane_has_calls_alone(pair):
     for results in pair:
         trace = results.trace
         threads = [lane for lane in trace.lanes if lane.kind == "thread"]
@@ -185,7 +178,7 @@ def test_no_lane_has_calls_alone(pair: tuple[Part, Part]) -> None:
 
 
 @alike(*WHOLE)
-def test_operations_are_counted_alike(pair: tuple[Part, Part]) -> None:
+def test_operations_are_counted_alike(pair):
     """FLOP come from the inputs of the op that a kernel belongs to."""
     kineto, cuspy = (
         {(row.name, row.shape, row.calls): (row.flops, row.bytes) for row in (*table.ops, *table.kernels)}
@@ -195,12 +188,12 @@ def test_operations_are_counted_alike(pair: tuple[Part, Part]) -> None:
 
 
 @alike("training", "decoder_train", "ddp_late_rank1_0", "ddp_late_rank1_1")
-def test_findings_are_the_same(pair: tuple[Part, Part]) -> None:
+def test_findings_are_the_same(pair):
     kineto, cuspy = ({finding.rule for finding in find_findings(results)} for results in pair)
     assert kineto ^ cuspy <= {"blocking_calls"}  # 37 us of waiting, and 22
 
 
-def test_waits_are_no_work() -> None:
+def test_waits_are_no_work():
     trace = results_of("cuspy_training_all").trace
     marks = trace.is_kind(Kind.SYNC)
     assert marks.any()
@@ -209,7 +202,7 @@ def test_waits_are_no_work() -> None:
 
 
 @alike("training", "training_all", "graph", "decoder_train", "ddp_late_rank1_1")
-def test_a_comparison_finds_one_program(pair: tuple[Part, Part]) -> None:
+def test_a_comparison_finds_one_program(pair):
     """What it explains is how fast the machine was, not who recorded."""
     found = compare(*pair)
     assert found.same_program

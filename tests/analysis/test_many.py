@@ -1,11 +1,8 @@
 """Very many devices, steps and threads: all at once gives what one at a time does, and takes no longer for
 each the more there are. Calls are counted, not time."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,8 +52,7 @@ def at_random(seed: int, gpus: int = 6, steps: int = 7) -> Iterator[Event]:
             if random.random() < 0.3:
                 yield cpu("cudaStreamSynchronize", begin - 40, 30, "cuda_runtime") | thread
             if random.random() < 0.1:
-                overhead = cpu("Activity Buffer Request", begin - 20, 50, "overhead")
-                yield overhead | {"pid": -1, "tid": 0}
+                yield cpu("Activity Buffer Request", begin - 20, 50, "overhead") | {"pid": -1, "tid": 0}
 
 
 def everything(trace: Trace) -> list[object]:
@@ -66,22 +62,16 @@ def everything(trace: Trace) -> list[object]:
     copies = np.flatnonzero(trace.is_kind(Kind.MEMCPY))
     end = trace.start[copies] + trace.duration[copies]
     alone = (
-        exposed_communication(trace).overlap(low, high),
-        alone_within(trace, copies, trace.start[copies], end),
-    )
+        exposed_communication(trace).overlap(low, high), alone_within(trace, copies, trace.start[copies], end)
+    )  # fmt: skip
     causes = causes_of(results)
     arrays = [
-        split.overlap(low, high),
-        *split.of_all(low, high),
-        split.idle_within(low, high),
-        split.gaps_within(low, high),
-        split.lead_ins(low, high),
-        verdict_times_of(results),
-        *alone,
+        split.overlap(low, high), *split.of_all(low, high), split.idle_within(low, high),
+        split.gaps_within(low, high), split.lead_ins(low, high), verdict_times_of(results), *alone,
         *(getattr(causes, name) for name in ("pieces", "cause", "launch", "op", "step", "others")),
         causes.waited_for,
-        *(getattr(gaps_of(results), name) for name in ("device", "start", "duration", "before", "after")),
-    ]
+        *(getattr(gaps_of(results), name) for name in ("device", "start", "duration", "before", "after"))
+    ]  # fmt: skip
     rows = (*steps_of(results).rows, steps_of(results).outside, steps_of(results).whole)
     said = [(f.title, f.text, f.evidence) for f in find_findings(results)]
     return [*(array.tolist() for array in arrays), earlier_share_of(results), *map(figures, rows), said]
@@ -93,7 +83,7 @@ def figures(row: StepRow) -> object:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_one_axis_or_one_for_each_device(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_axis_or_one_for_each_device(tmp_path, seed, monkeypatch):
     events = list(at_random(seed))
     together = everything(trace_of(tmp_path, *events))
     monkeypatch.setattr(devices, "_ROOM", 1)
@@ -104,9 +94,7 @@ def test_one_axis_or_one_for_each_device(tmp_path: Path, seed: int, monkeypatch:
 
 @pytest.mark.parametrize("pair", [0, 1 << 40])
 @pytest.mark.parametrize("seed", range(6))
-def test_all_together_are_the_sum_of_each(
-    tmp_path: Path, seed: int, pair: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_together_are_the_sum_of_each(tmp_path, seed, pair, monkeypatch):
     """Whether each pair of a device and a time is looked at, or all idle stretches are sorted."""
     monkeypatch.setattr(split_module, "_PAIR", pair)
     trace = trace_of(tmp_path, *at_random(seed))
@@ -129,11 +117,10 @@ def gap_causes_in(trace: Trace, device: DeviceGaps, low: I64, high: I64) -> I64:
     return np.array([gap_causes(trace, gaps).pieces.sum(0) for gaps in cut])
 
 
-def test_times_too_far_apart_for_one_axis(tmp_path: Path) -> None:
+def test_times_too_far_apart_for_one_axis(tmp_path):
     """Two recordings in one file, half of them from 1970: 50 years apart, 16 GPUs each."""
     starts = (0, 9, 1.6e15, 1.6e15 + 9)
-    events = [kernel(at, 5, 100 * gpu, pid=gpu) for at in starts for gpu in range(16)]
-    trace = trace_of(tmp_path, *events)
+    trace = trace_of(tmp_path, *[kernel(at, 5, 100 * gpu, pid=gpu) for at in starts for gpu in range(16)])
     assert len(devices.side_by_side(trace)) > 1
     gaps = gaps_of(Part(trace))
     assert [len(device) for device in gaps.devices] == [3] * 16
@@ -187,7 +174,7 @@ def flushes(count: int) -> list[Event]:
 @pytest.mark.parametrize(
     ("made", "most"), [(gpus, 650), (gpus_and_steps, 800), (threads, 4000), (first_uses, 250), (flushes, 100)]
 )
-def test_each_of_many_takes_the_same(tmp_path: Path, made: Callable[[int], list[Event]], most: int) -> None:
+def test_each_of_many_takes_the_same(tmp_path, made, most):
     """Twice as many take twice the calls, and not very many for each: no pass of its own over arrays."""
 
     def calls(count: int) -> int:
@@ -201,7 +188,7 @@ def test_each_of_many_takes_the_same(tmp_path: Path, made: Callable[[int], list[
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_first_uses_of_many_names_are_those_of_one_after_the_other(tmp_path: Path, seed: int) -> None:
+def test_first_uses_of_many_names_are_those_of_one_after_the_other(tmp_path, seed):
     random: np.random.Generator = np.random.default_rng(seed)
     events = [
         cpu(f"call{random.integers(8)}", at, int(random.integers(1, 60)), "cuda_runtime") | {"tid": at % 3}
@@ -228,7 +215,7 @@ def test_first_uses_of_many_names_are_those_of_one_after_the_other(tmp_path: Pat
     assert start._first_uses(results, calls) == expected
 
 
-def test_what_is_not_told_is_not_put_into_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_told_is_not_put_into_words(tmp_path, monkeypatch):
     told, words = [], idle_time.tell_idle
 
     def tell(rule: str, severity: str, idle: idle_time.IdleDevice, *claims: Any) -> Finding:
@@ -242,13 +229,13 @@ def test_what_is_not_told_is_not_put_into_words(tmp_path: Path, monkeypatch: pyt
     assert len(told) == 1
 
 
-def test_evidence_is_not_looked_for_further_than_it_is_told() -> None:
+def test_evidence_is_not_looked_for_further_than_it_is_told():
     asked = iter(range(1000))
     assert model.first_of(asked) == tuple(range(model.EVIDENCE))
     assert next(asked) == model.EVIDENCE
 
 
-def test_places_of_devices_without_numbers() -> None:
+def test_places_of_devices_without_numbers():
     def calls(count: int) -> int:
         pids = {f"gpu {chr(97 + n % 26) * (n + 1)}": ("", f"x{n}") for n in range(count)}
         return calls_of(lambda: _device_indices(pids))

@@ -1,8 +1,6 @@
 """Recorded traces with events changed at random, from a fixed seed: no analysis fails, and all sums still
 add up."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random
@@ -32,16 +30,8 @@ from tracetui.views.summary import summary_answer
 DATA = Path(__file__).parent.parent / "data"
 SOURCES = ("matmul_add_64_nosched_20", "mlp_compile", "matmul_add_4096_warm_eager")
 CATEGORIES = (
-    "cpu_op",
-    "user_annotation",
-    "kernel",
-    "gpu_memcpy",
-    "cuda_runtime",
-    "overhead",
-    "cuda_sync",
-    "x",
-    "",
-)
+    "cpu_op", "user_annotation", "kernel", "gpu_memcpy", "cuda_runtime", "overhead", "cuda_sync", "x", ""
+)  # fmt: skip
 
 
 def mutate(events: list[dict[str, Any]], chance: random.Random) -> list[dict[str, Any]]:
@@ -108,8 +98,7 @@ def check(trace: Trace) -> None:
     for name in ("busy", "idle", "compute", "copy", "set", "launches", "kernels", "copies"):
         parts = [getattr(row, name) for row in (*steps.rows, steps.outside)]
         assert sum(parts) == getattr(steps.whole, name), name
-    launches = find_launches(trace)
-    short_kernels(trace, launches)
+    short_kernels(trace, find_launches(trace))
     results = Part(trace)
     summary = summary_answer(results)
     json.loads(dumps(summary.data()))
@@ -121,7 +110,7 @@ def check(trace: Trace) -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("seed", range(12))
-def test_mutations(tmp_path: Path, source: str, seed: int) -> None:
+def test_mutations(tmp_path, source, seed):
     whole = json.loads(gzip.decompress((DATA / f"{source}.json.gz").read_bytes()))
     chance = random.Random(f"{source} {seed}")
     whole["traceEvents"] = mutate(whole["traceEvents"], chance)
@@ -131,5 +120,5 @@ def test_mutations(tmp_path: Path, source: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_without_mutations(source: str) -> None:
+def test_without_mutations(source):
     check(load(DATA / f"{source}.json.gz"))

@@ -1,9 +1,6 @@
 """Small functions over arrays that several analyses share, against plain Python."""
 
-from __future__ import annotations
-
 import statistics
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +22,7 @@ from tracetui.trace.slices import by_name
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(-20, 20)), max_size=40), st.sampled_from([1, 1 << 56])
 )
-def test_medians_of_groups(made: list[tuple[int, int]], scale: int) -> None:
+def test_medians_of_groups(made, scale):
     """Also where the numbers are so large that group and value do not fit into one."""
     group, values = np.array(made, dtype=np.int64).reshape(-1, 2).T
     groups, middle = medians(group, values * scale)
@@ -35,28 +32,26 @@ def test_medians_of_groups(made: list[tuple[int, int]], scale: int) -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 6))
-def test_the_largest_of_values(values: list[int], count: int) -> None:
+def test_the_largest_of_values(values, count):
     expected = sorted(range(len(values)), key=lambda i: -values[i])[:count]
     assert largest(np.array(values, dtype=np.int64), count)[:count].tolist() == expected
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=len(CAUSES), max_size=len(CAUSES)), max_size=9))
-def test_the_largest_piece_is_the_first_of_equal_ones(rows: list[list[int]]) -> None:
+def test_the_largest_piece_is_the_first_of_equal_ones(rows):
     pieces = np.array(rows, dtype=np.int64).reshape(-1, len(CAUSES))
     assert _largest(pieces).tolist() == [row.index(max(row)) for row in rows]
 
 
-def test_the_first_to_end_at_a_time(tmp_path: Path) -> None:
-    events = [cpu("a", 0, 10), cpu("b", 2, 8), cpu("c", 12, 3), cpu("d", 20, 5)]
-    trace = trace_of(tmp_path, *events)
+def test_the_first_to_end_at_a_time(tmp_path):
+    trace = trace_of(tmp_path, *[cpu("a", 0, 10), cpu("b", 2, 8), cpu("c", 12, 3), cpu("d", 20, 5)])
     every = plausible(trace, Kind.CPU_OP)
-    kinds = every[1:3], every[[0, 3]]
-    found = first_to_end(trace, kinds, np.array([15_000, 10_000, 10_000]))
+    found = first_to_end(trace, (every[1:3], every[[0, 3]]), np.array([15_000, 10_000, 10_000]))
     assert [trace.name_of(i) for i in found.tolist()] == ["a", "c"]
 
 
 @pytest.mark.parametrize("few", ["aten::mm", "aten::"])
-def test_slices_called_so(few: str) -> None:
+def test_slices_called_so(few):
     """By the index of names where they are few, by looking at all where they are many."""
     trace = load(next(path for key, path in samples().items() if "train" in key))
     at = plausible(trace, Kind.CPU_OP)
@@ -71,7 +66,7 @@ def test_slices_called_so(few: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["train", "attention", "mlp_compile"])
-def test_what_other_threads_do_beside_one(name: str) -> None:
+def test_what_other_threads_do_beside_one(name):
     """Range by range, as the union of both less the thread's own."""
     trace = load(next(path for key, path in samples().items() if name in key))
     cpu_time, random = CpuTime(trace), np.random.default_rng(1)

@@ -1,7 +1,5 @@
 """The estimate of occupancy, against the estimates that Kineto wrote into real files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path
@@ -25,7 +23,7 @@ GEMM = {  # of cuBLAS, with 12 warps and nearly all the shared memory there is
 
 
 @pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.json.gz")), ids=lambda path: path.name[:-8])
-def test_it_equals_the_profilers_own_where_that_gave_one(path: Path) -> None:
+def test_it_equals_the_profilers_own_where_that_gave_one(path):
     file = json.loads(gzip.decompress(path.read_bytes()))
     devices = {device["id"]: device for device in file["deviceProperties"]}
     kernels = [e["args"] for e in file["traceEvents"] if e.get("cat") == "kernel"]
@@ -39,27 +37,24 @@ def test_it_equals_the_profilers_own_where_that_gave_one(path: Path) -> None:
             assert args["shared memory"] > 48 * 1024 or found.occupancy < 0.005, args
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({}, "19% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
-        ({ESTIMATE: 1}, "1% (est.), 168 registers per thread, 213,000 B shared memory"),
-        ({ESTIMATE: 18}, "18% (est.), 168 registers per thread, 213,000 B shared memory"),
-        ({"grid": [1, 1, 1]}, "0.1% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
-        ({"registers per thread": None}, "not estimated, 213,000 B shared memory"),
-        ({"grid": [1 << 50, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
-        ({"block": [4096, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
-        ({"shared memory": 400_000}, "not estimated, 168 registers per thread, 400,000 B shared memory"),
-    ],
-)
-def test_a_zero_is_no_estimate(change: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("change", "said"), [
+    ({}, "19% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
+    ({ESTIMATE: 1}, "1% (est.), 168 registers per thread, 213,000 B shared memory"),
+    ({ESTIMATE: 18}, "18% (est.), 168 registers per thread, 213,000 B shared memory"),
+    ({"grid": [1, 1, 1]}, "0.1% (est. by tracetui), 168 registers per thread, 213,000 B shared memory"),
+    ({"registers per thread": None}, "not estimated, 213,000 B shared memory"),
+    ({"grid": [1 << 50, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
+    ({"block": [4096, 1, 1]}, "not estimated, 168 registers per thread, 213,000 B shared memory"),
+    ({"shared memory": 400_000}, "not estimated, 168 registers per thread, 400,000 B shared memory")
+])  # fmt: skip
+def test_a_zero_is_no_estimate(change, said):
     facts = dict(
         device_facts({key: value for key, value in (GEMM | change).items() if value is not None}, H200)[0]
     )
     assert facts["occupancy"] == said
 
 
-def test_what_is_resident_is_bounded_by_the_multiprocessor() -> None:
+def test_what_is_resident_is_bounded_by_the_multiprocessor():
     many = GEMM | {"grid": [5461, 1, 1], "blocks per SM": 41.371212, "warps per SM": 496.454544}
     facts, shown = device_facts(many, H200)
     assert dict(facts)["fits on an SM"] == "1 block, 12 of 64 warps; the grid has 41.4 blocks per SM"
@@ -70,14 +65,12 @@ def test_what_is_resident_is_bounded_by_the_multiprocessor() -> None:
     assert not {"blocks per SM", "warps per SM"} & shown
 
 
-@pytest.mark.parametrize(
-    ("major", "minor", "blocks"),
-    [(7, 0, 32), (7, 5, 16), (8, 0, 32), (8, 6, 16), (8, 9, 24), (9, 0, 32), (10, 0, 32), (12, 0, 24)],
-)
-def test_the_most_blocks_of_an_architecture(major: int, minor: int, blocks: int) -> None:
+@pytest.mark.parametrize(("major", "minor", "blocks"), [
+    (7, 0, 32), (7, 5, 16), (8, 0, 32), (8, 6, 16), (8, 9, 24), (9, 0, 32), (10, 0, 32), (12, 0, 24)
+])  # fmt: skip
+def test_the_most_blocks_of_an_architecture(major, minor, blocks):
     tiny = {"registers per thread": 16, "shared memory": 0, "grid": [9999, 1, 1], "block": [32, 1, 1]}
     found = residency(tiny, H200 | {"computeMajor": major, "computeMinor": minor})
-    assert found is not None
     assert (found.blocks, found.warps) == (blocks, blocks)
     assert residency(tiny, H200 | {"warpSize": 64}) is None
 
@@ -97,7 +90,7 @@ TURING = {
 }  # fmt: skip
 
 
-def test_the_limits_of_blocks_threads_and_registers() -> None:
+def test_the_limits_of_blocks_threads_and_registers():
     assert fits(1024) == (2, 64, 1.0)
     assert fits(1025) == (1, 33, 1025 / 2048)  # 33 warps, the last with one thread
     assert fits(32) == (32, 32, 0.5)
@@ -113,7 +106,7 @@ def test_the_limits_of_blocks_threads_and_registers() -> None:
     assert fits(1024, registers_per_thread=65) is None
 
 
-def test_the_limits_of_shared_memory() -> None:
+def test_the_limits_of_shared_memory():
     # 1,024 bytes are the system's, and blocks get units of 128: (57,344 + 1,024) * 4 = 233,472.
     assert fits(64, shared_memory=57_344) == (4, 8, 4 / 32)
     assert fits(64, shared_memory=57_345) == (3, 6, 3 / 32)
@@ -126,30 +119,19 @@ def test_the_limits_of_shared_memory() -> None:
     assert fits(64, {"computeMajor": 8}, shared_memory=57_345) == (3, 6, 3 / 32)
 
 
-def test_a_grid_that_is_too_small() -> None:
+def test_a_grid_that_is_too_small():
     assert fits(1024, grid=[66, 1, 1]) == (2, 64, 0.25)
     assert fits(1024, grid=[66, 2, 3]) == (2, 64, 1.0)
     assert fits(256, grid=[11, 12, 2]) == (8, 64, 0.25)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "device", "known"),
-    [
-        ({}, {"computeMajor": 5}, True),
-        ({}, {"computeMajor": 4}, False),
-        ({}, {"computeMajor": 19}, True),
-        ({}, {"computeMajor": 20}, False),
-        ({}, {"numSms": 1}, True),
-        ({}, {"numSms": 0}, False),
-        ({"registers_per_thread": -1}, {}, False),
-        ({"registers_per_thread": True}, {}, False),
-        ({"registers_per_thread": 16.0}, {}, False),
-        ({"grid": [0, 1, 1]}, {}, False),
-        ({"grid": [(1 << 40) - 1, 1, 1]}, {}, True),
-        ({"grid": [1 << 40, 1, 1]}, {}, False),
-        ({"grid": "1"}, {}, False),
-        ({"grid": None}, {}, False),
-    ],
-)
-def test_odd_numbers_give_nothing(kernel: dict[str, Any], device: dict[str, Any], known: bool) -> None:
+@pytest.mark.parametrize(("kernel", "device", "known"), [
+    ({}, {"computeMajor": 5}, True), ({}, {"computeMajor": 4}, False), ({}, {"computeMajor": 19}, True),
+    ({}, {"computeMajor": 20}, False), ({}, {"numSms": 1}, True), ({}, {"numSms": 0}, False),
+    ({"registers_per_thread": -1}, {}, False), ({"registers_per_thread": True}, {}, False),
+    ({"registers_per_thread": 16.0}, {}, False), ({"grid": [0, 1, 1]}, {}, False),
+    ({"grid": [(1 << 40) - 1, 1, 1]}, {}, True), ({"grid": [1 << 40, 1, 1]}, {}, False),
+    ({"grid": "1"}, {}, False), ({"grid": None}, {}, False)
+])  # fmt: skip
+def test_odd_numbers_give_nothing(kernel, device, known):
     assert (fits(64, device, **kernel) is not None) is known

@@ -1,7 +1,5 @@
 """Parts: each fact is found once, whoever asks for it, and a part of the trace has its own."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -46,7 +44,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[int
     return seen
 
 
-def test_a_summary_makes_each_analysis_once(llama: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_summary_makes_each_analysis_once(llama, monkeypatch):
     seen = {
         "gaps": counted(monkeypatch, gap_list, "find_gaps"),
         "what the CPU did": counted(monkeypatch, cpu_time, "CpuTime"),
@@ -61,7 +59,7 @@ def test_a_summary_makes_each_analysis_once(llama: Part, monkeypatch: pytest.Mon
     assert again == ([], [])
 
 
-def test_threads_that_ask_at_once_get_one_result(llama: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_ask_at_once_get_one_result(llama, monkeypatch):
     seen = counted(monkeypatch, gap_list, "find_gaps")
     start = threading.Barrier(8)
 
@@ -75,16 +73,14 @@ def test_threads_that_ask_at_once_get_one_result(llama: Part, monkeypatch: pytes
     assert all(one is found[0] for one in found)
 
 
-def test_ready_tells_whether_a_result_is_there(llama: Part) -> None:
+def test_ready_tells_whether_a_result_is_there(llama):
     assert not llama.knows(causes_of)
     causes_of(llama)
     assert llama.knows(causes_of)
     assert llama.knows(gaps_of)
 
 
-def test_where_memory_is_short_results_are_dropped_and_computed_again(
-    llama: Part, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_memory_is_short_results_are_dropped_and_computed_again(llama, monkeypatch):
     findings, calls_before = find_findings(llama), calls_of(llama)
     assert llama.knows(exclusive_time_of)
     llama.forget(exclusive_time_of, calls_of)
@@ -101,7 +97,7 @@ def test_where_memory_is_short_results_are_dropped_and_computed_again(
     assert short.knows(causes_of)
 
 
-def test_the_last_part_is_kept(llama: Part) -> None:
+def test_the_last_part_is_kept(llama):
     first, second = range_scope(0, 20_000_000), range_scope(0, 30_000_000)
     part = llama.in_scope(first)
     assert llama.in_scope(range_scope(0, 20_000_000)) is part
@@ -113,7 +109,7 @@ def test_the_last_part_is_kept(llama: Part) -> None:
     assert gaps_of(part) is not gaps_of(llama)
 
 
-def test_parts_of_a_step_lie_in_its_window(llama: Part) -> None:
+def test_parts_of_a_step_lie_in_its_window(llama):
     part = llama.in_scope(step_scope(llama.trace, 3))
     row = steps_of(llama).rows[part.scope.step]
     assert window_of(part) == row.window

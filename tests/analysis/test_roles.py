@@ -1,13 +1,10 @@
 """What lanes are called by what they do."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from msgspec import structs
-from tests.timeline.conftest import Slice, trace_of
+from tests.timeline.conftest import trace_of
 
 from tracetui.analysis.names.roles import roles
 from tracetui.trace.model import Kind, Process, Trace
@@ -25,50 +22,47 @@ def named(trace: Trace, *names: str) -> Trace:
     return replace(trace, lanes=tuple(lanes))
 
 
-@pytest.mark.parametrize(
-    ("slices", "names", "called"),
-    [
-        # The most ops; and who runs the backward pass
-        (
-            [(0, 0, 9, "a"), (1, 0, 9, "a"), (1, 9, 9, "b"), (2, 0, 9, BACKWARD)],
-            ["thread 7 (python3)", "thread 8 (python3)", "thread 9 (python3)"],
-            ["CPU thread 7", "CPU main", "CPU autograd"],
-        ),
-        # Steps before ops; two threads run backward passes
-        (
-            [(0, 0, 9, "ProfilerStep#1"), (1, 0, 9, BACKWARD), (1, 9, 9, "x"), (2, 0, 9, BACKWARD)],
-            ["thread 7 (python3)", "thread 8 (pt_autograd_0)", "thread 9 (pt_autograd_1)"],
-            ["CPU main", "CPU autograd 8", "CPU autograd 9"],
-        ),
-        # Without steps: not who runs the backward pass, however many ops that has
-        (
-            [(0, 0, 9, "a"), (1, 0, 9, BACKWARD), (1, 9, 9, "x"), (1, 18, 9, "x")],
-            ["thread 7 (python3)", "thread 8 (python3)"],
-            ["CPU main", "CPU autograd"],
-        ),
-        # Nothing but a backward pass was recorded: its thread is no main one
-        ([(0, 0, 9, BACKWARD)], ["thread 8 (pt_autograd_0)"], ["CPU autograd"]),
-        # On a CPU the main thread runs the backward pass, too
-        ([(0, 0, 9, "ProfilerStep#1"), (0, 9, 9, BACKWARD)], ["thread 7 (python)"], ["CPU main"]),
-        # A name that says something is kept
-        (
-            [(0, 0, 9, "a"), (0, 9, 9, "a"), (1, 0, 9, "b"), (2, 0, 9, "b"), (3, 0, 9, "b")],
-            ["thread 7", "thread 8 (pt_data_worker)", "thread 9 (pt_data_worker)", "thread 10 (pin memory)"],
-            ["CPU main", "pt_data_worker 8", "pt_data_worker 9", "pin memory"],
-        ),
-        # A name of the file's own
-        (
-            [(0, 0, 9, "a"), (0, 9, 9, "a"), (1, 0, 9, "b")],
-            ["thread 1", "EngineCore 2"],
-            ["CPU main", "EngineCore 2"],
-        ),
-    ],
-)
-def test_threads(slices: Sequence[Slice], names: list[str], called: list[str]) -> None:
+@pytest.mark.parametrize(("slices", "names", "called"), [
+    # The most ops; and who runs the backward pass
+    (
+        [(0, 0, 9, "a"), (1, 0, 9, "a"), (1, 9, 9, "b"), (2, 0, 9, BACKWARD)],
+        ["thread 7 (python3)", "thread 8 (python3)", "thread 9 (python3)"],
+        ["CPU thread 7", "CPU main", "CPU autograd"],
+    ),
+    # Steps before ops; two threads run backward passes
+    (
+        [(0, 0, 9, "ProfilerStep#1"), (1, 0, 9, BACKWARD), (1, 9, 9, "x"), (2, 0, 9, BACKWARD)],
+        ["thread 7 (python3)", "thread 8 (pt_autograd_0)", "thread 9 (pt_autograd_1)"],
+        ["CPU main", "CPU autograd 8", "CPU autograd 9"],
+    ),
+    # Without steps: not who runs the backward pass, however many ops that has
+    (
+        [(0, 0, 9, "a"), (1, 0, 9, BACKWARD), (1, 9, 9, "x"), (1, 18, 9, "x")],
+        ["thread 7 (python3)", "thread 8 (python3)"],
+        ["CPU main", "CPU autograd"],
+    ),
+    # Nothing but a backward pass was recorded: its thread is no main one
+    ([(0, 0, 9, BACKWARD)], ["thread 8 (pt_autograd_0)"], ["CPU autograd"]),
+    # On a CPU the main thread runs the backward pass, too
+    ([(0, 0, 9, "ProfilerStep#1"), (0, 9, 9, BACKWARD)], ["thread 7 (python)"], ["CPU main"]),
+    # A name that says something is kept
+    (
+        [(0, 0, 9, "a"), (0, 9, 9, "a"), (1, 0, 9, "b"), (2, 0, 9, "b"), (3, 0, 9, "b")],
+        ["thread 7", "thread 8 (pt_data_worker)", "thread 9 (pt_data_worker)", "thread 10 (pin memory)"],
+        ["CPU main", "pt_data_worker 8", "pt_data_worker 9", "pin memory"],
+    ),
+    # A name of the file's own
+    (
+        [(0, 0, 9, "a"), (0, 9, 9, "a"), (1, 0, 9, "b")],
+        ["thread 1", "EngineCore 2"],
+        ["CPU main", "EngineCore 2"],
+    ),
+])  # fmt: skip
+def test_threads(slices, names, called):
     assert list(roles(named(trace_of(slices), *names))) == called
 
 
-def test_streams() -> None:
+def test_streams():
     streams = [0, 1, 2]
     trace = trace_of([(0, 0, 9, "gemm"), (0, 9, 9, RING), (1, 0, 9, RING), (2, 0, 9, "add")], streams=streams)
     trace = named(trace, "stream 7", "stream 17", "stream 20")
@@ -83,12 +77,11 @@ def test_streams() -> None:
     assert roles(replace(copies))[0] == "stream 7"
 
 
-def test_annotations_and_ranks() -> None:
+def test_annotations_and_ranks():
     trace = named(trace_of([(0, 0, 9, "a"), (1, 0, 9, "k")], streams=[0, 1]), "stream 7", "stream 7")
     lanes = (
-        structs.replace(trace.lanes[0], name="stream 7 annotations", kind="gpu_annotation"),
-        trace.lanes[1],
-    )
+        structs.replace(trace.lanes[0], name="stream 7 annotations", kind="gpu_annotation"), trace.lanes[1]
+    )  # fmt: skip
     assert roles(replace(trace, lanes=lanes)) == ("annotations", "stream 7")
     several = (lanes[0], structs.replace(lanes[0], tid="8", name="stream 8 annotations"))
     assert roles(replace(trace, lanes=several)) == ("stream 7 annotations", "stream 8 annotations")
@@ -98,11 +91,11 @@ def test_annotations_and_ranks() -> None:
     assert roles(replace(ranked, lanes=(lane,))) == ("[TP00] CPU main",)
 
 
-def test_nothing() -> None:
+def test_nothing():
     assert roles(trace_of([])) == ()
 
 
-def test_the_process_s_first_thread_is_the_main_one() -> None:
+def test_the_process_s_first_thread_is_the_main_one():
     """Steps, else the thread whose id is the process's, else the most ops."""
     trace = trace_of([(0, 0, 9, "a"), (1, 0, 9, "a"), (1, 9, 9, "b")])
     trace = named(trace, "thread 7 (python3)", "thread 8 (python3)")

@@ -1,7 +1,5 @@
 """What is said of one process that uses several devices."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -34,8 +32,7 @@ def alike(tmp_path: Path, devices: int, busy: float, op: float = 0) -> Trace:
         events.append(step(n, 1000 * n, 1000))
         events += [cpu("aten::mm", 1000 * n + 1, op)] * bool(op)
         for device in range(devices):
-            start = 1000 * n + op + 10 + 10 * device
-            events += runs(device, start, busy, 10 * n + device + 1)
+            events += runs(device, 1000 * n + op + 10 + 10 * device, busy, 10 * n + device + 1)
     return trace_of(tmp_path, *events)
 
 
@@ -43,9 +40,7 @@ def alike(tmp_path: Path, devices: int, busy: float, op: float = 0) -> Trace:
     ("busy", "op", "said"), [(950, 0, ("it sets", "they set")), (100, 850, ("it waits", "they wait"))]
 )
 @pytest.mark.parametrize("devices", [1, 2])
-def test_the_verdict_speaks_of_all(
-    tmp_path: Path, devices: int, busy: float, op: float, said: tuple[str, str]
-) -> None:
+def test_the_verdict_speaks_of_all(tmp_path, devices, busy, op, said):
     results = Part(alike(tmp_path, devices, busy, op))
     reason, text = verdict_of(results).reason, summary_answer(results).text(200)
     who = "The GPU is" if devices == 1 else "Taken together, the 2 GPUs are"
@@ -70,14 +65,10 @@ def waiting(tmp_path: Path, devices: int, call: str, op: str) -> Trace:
     return trace_of(tmp_path, *events)
 
 
-@pytest.mark.parametrize(
-    ("rule", "call", "op"),
-    [
-        ("blocking_calls", "cudaStreamSynchronize", "aten::item"),
-        ("explicit_waits", "cudaDeviceSynchronize", ""),
-    ],
-)
-def test_each_device_is_idle_while_the_cpu_waits(tmp_path: Path, rule: str, call: str, op: str) -> None:
+@pytest.mark.parametrize(("rule", "call", "op"), [
+    ("blocking_calls", "cudaStreamSynchronize", "aten::item"), ("explicit_waits", "cudaDeviceSynchronize", "")
+])  # fmt: skip
+def test_each_device_is_idle_while_the_cpu_waits(tmp_path, rule, call, op):
     one = found(waiting(tmp_path, 1, call, op), rule)
     two = found(waiting(tmp_path, 2, call, op), rule)
     assert (one.claims["gpus"].n, two.claims["gpus"].n) == (1, 2)
@@ -85,7 +76,7 @@ def test_each_device_is_idle_while_the_cpu_waits(tmp_path: Path, rule: str, call
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_times_that_add_up_over_the_devices(tmp_path: Path, devices: int) -> None:
+def test_times_that_add_up_over_the_devices(tmp_path, devices):
     """In each step of 1,000 us: memory for 150 us, then short kernels, on each device as many."""
     events: list[Event] = []
     for n in range(4):
@@ -105,16 +96,15 @@ def test_times_that_add_up_over_the_devices(tmp_path: Path, devices: int) -> Non
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_first_calls_cost_each_device_its_time(tmp_path: Path, devices: int) -> None:
+def test_first_calls_cost_each_device_its_time(tmp_path, devices):
     events = [launch(10, 1, 3000), on(0, 3020, 10, 1), launch(20, 2, 2990) | {"tid": 8}]
     events += [on(1, 3020, 10, 2)] * (devices - 1)
     for n in range(20):
         events += runs(n % devices, 3100 + 100 * n, 80, n + 10)
-    finding = found(trace_of(tmp_path, *events), "initialisation")
-    assert finding.claims["gpus"].n == devices
+    assert found(trace_of(tmp_path, *events), "initialisation").claims["gpus"].n == devices
 
 
-def test_a_copy_is_exposed_on_its_own_device(tmp_path: Path) -> None:
+def test_a_copy_is_exposed_on_its_own_device(tmp_path):
     """In each step both devices copy at the same time, for 100 us; the first one then copies beside a kernel,
     while the other copies alone."""
     events: list[Event] = []
@@ -135,7 +125,7 @@ def copy(device: int, start: float, duration: float, correlation: int) -> Event:
     return event | {"pid": device, "args": event["args"] | {"device": device}}
 
 
-def test_streams_that_take_turns_are_those_of_a_device(tmp_path: Path) -> None:
+def test_streams_that_take_turns_are_those_of_a_device(tmp_path):
     """20 kernels on each of two devices, by turns in two streams, for which 12 calls make a stream wait: so
     few that they are not the reason on both."""
     events: list[Event] = [cpu("cudaStreamWaitEvent", 50 * n, 2, "cuda_runtime") for n in range(12)]
@@ -149,7 +139,7 @@ def test_streams_that_take_turns_are_those_of_a_device(tmp_path: Path) -> None:
     assert not any(x.claims["why"] == "chained" for x in both)
 
 
-def test_what_is_said_of_each_device(tmp_path: Path) -> None:
+def test_what_is_said_of_each_device(tmp_path):
     """Half of the kernels are shorter than their launches, and the CPU waits while they run."""
     events: list[Event] = []
     for n in range(4):
@@ -166,7 +156,7 @@ def test_what_is_said_of_each_device(tmp_path: Path) -> None:
         assert (finding.claims["device"], finding.claims["pace"]) == (f"GPU {n}", "turns")
 
 
-def test_a_wait_for_one_of_two_devices() -> None:
+def test_a_wait_for_one_of_two_devices():
     """Each GPU is idle while data is copied to the other one, from pageable memory."""
     results = Part(load(DATA / "host_copies.json.gz"))
     idle = [x for x in find_findings(results) if x.rule == "idle_time"]

@@ -1,7 +1,5 @@
 """Events that share one id take about as much work as those with one each. Calls are counted, not time."""
 
-from __future__ import annotations
-
 import cProfile
 from pathlib import Path
 from typing import Any
@@ -24,9 +22,7 @@ def calls(command: str, files: list[Path]) -> int:
 @pytest.mark.parametrize("events", [2000, pytest.param(6000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", [kind for kind in BENCHMARK.KINDS if kind != "time"])
 @pytest.mark.parametrize("command", ["findings", "compare"])
-def test_an_id_for_all_takes_about_the_calls_of_one_each(
-    kind: str, command: str, events: int, tmp_path: Path
-) -> None:
+def test_an_id_for_all_takes_about_the_calls_of_one_each(kind, command, events, tmp_path):
     counted = []
     for shared, count in ((False, 60), (False, events), (True, events)):  # first a few, for the imports
         files = [
@@ -49,7 +45,7 @@ class Name(str):
         return str.__eq__(self, other)
 
 
-def test_many_names_are_not_each_compared_with_all() -> None:
+def test_many_names_are_not_each_compared_with_all():
     names = [Name(f"op{i}") for i in range(2000)]
     assert "others" in listed(names)
     assert Name.compared < 10 * len(names)

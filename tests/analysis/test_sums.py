@@ -1,15 +1,12 @@
 """Sums by row, calls merged and busy time, with the library in C and without."""
 
-from __future__ import annotations
-
 import dataclasses
-from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.analysis.test_nesting import by_stack, interval
+from tests.analysis.test_ancestors import by_stack, interval
 
 from tracetui.analysis.calls import calls, sums
 from tracetui.analysis.calls.sums import sum_by, sum_into, tally
@@ -19,7 +16,7 @@ from tracetui.trace import load
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-(2**61), 2**61)), max_size=20))
-def test_sums_are_exact(pairs: list[tuple[int, int]]) -> None:
+def test_sums_are_exact(pairs):
     index = np.array([i for i, _ in pairs], dtype=np.int64)
     values = np.array([v % (2**56) for _, v in pairs], dtype=np.int64)
     expected = [sum(v % (2**56) for i, v in pairs if i == k) for k in range(6)]
@@ -59,9 +56,7 @@ def merged_slowly(
 
 @pytest.mark.skipif(sums.LIBRARY is None, reason="the library is not installed")
 @given(st.lists(call, max_size=25))
-def test_calls_are_merged_in_few_passes_as_call_by_call(
-    made: list[tuple[tuple[int, int, int], str, bool, int]],
-) -> None:
+def test_calls_are_merged_in_few_passes_as_call_by_call(made):
     made.sort(key=lambda one: (one[0][0], one[0][1], -one[0][2]))
     group = [one[0][0] for one in made]
     start = [one[0][1] for one in made]
@@ -81,14 +76,9 @@ def test_calls_are_merged_in_few_passes_as_call_by_call(
     )
     name[::2], begin[::2], duration[::2] = 0, -1, 99
     tree = calls._Tree(
-        np.arange(1, 2 * len(made), 2),
-        np.array(group, dtype=np.int32),
-        name,
-        begin,
-        duration,
-        np.array(apart, dtype=np.bool_),
-        device,
-    )
+        np.arange(1, 2 * len(made), 2), np.array(group, dtype=np.int32), name, begin, duration,
+        np.array(apart, dtype=np.bool_), device
+    )  # fmt: skip
     found = calls._in_few_passes(tree)
     top = np.where(found.removed, found.parent, np.arange(len(made)))
     columns = (found.parent, found.removed, found.innermost, top, found.self_cpu, device, found.total)
@@ -97,7 +87,7 @@ def test_calls_are_merged_in_few_passes_as_call_by_call(
 
 
 @pytest.mark.parametrize("name", ["train", "mlp_compile", "attention"])
-def test_both_ways_to_merge_calls_agree(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_to_merge_calls_agree(name, monkeypatch):
     path = next(path for key, path in samples().items() if name in key)
     trace = load(path, cache=False)
     for python in (False, True):
@@ -112,7 +102,7 @@ def test_both_ways_to_merge_calls_agree(name: str, monkeypatch: pytest.MonkeyPat
 
 
 @given(st.lists(st.tuples(st.integers(-1, 30), st.integers(0, 2**62)), max_size=30))
-def test_durations_without_children(made: list[tuple[int, int]]) -> None:
+def test_durations_without_children(made):
     parent = [min(p, i - 1) for i, (p, _) in enumerate(made)]
     duration = [d for _, d in made]
     below = [sum(d for p, d in zip(parent, duration, strict=True) if p == i) for i in range(len(made))]
@@ -124,7 +114,7 @@ def test_durations_without_children(made: list[tuple[int, int]]) -> None:
             assert sums.without_children(*columns).tolist() == expected
 
 
-def test_sums_refuse_what_is_no_index() -> None:
+def test_sums_refuse_what_is_no_index():
     for index in ([0, 3], [0, -1]):
         with pytest.raises((IndexError, ValueError)):
             sum_into(np.array(index), np.array([1, 2]), 2)
@@ -134,9 +124,7 @@ event = st.tuples(st.integers(-1, 4), st.integers(0, 3), st.integers(0, 3), st.i
 
 
 @given(st.lists(event, max_size=30), st.booleans(), st.randoms())
-def test_each_row_has_its_number_first_event_and_sum(
-    made: list[tuple[int, int, int, int]], of_slices: bool, random: Random
-) -> None:
+def test_each_row_has_its_number_first_event_and_sum(made, of_slices, random):
     at = random.sample(range(len(made)), k=len(made) // 2 + 1 if made else 0)
     row_of, start, duration, source = np.array(made, dtype=np.int64).reshape(-1, 4).T.copy()
     row_of, some = row_of.astype(np.int32), np.array(at, dtype=np.int64)
@@ -162,7 +150,7 @@ def test_each_row_has_its_number_first_event_and_sum(
 @pytest.mark.parametrize(
     ("rows", "slices"), [([0, 2], [0, 1]), ([0, -2], [0, 1]), ([0, 1], [0, 2]), ([0, 1], [0, -1])]
 )
-def test_a_row_or_slice_that_there_is_not_is_refused(rows: list[int], slices: list[int]) -> None:
+def test_a_row_or_slice_that_there_is_not_is_refused(rows, slices):
     row_of, at, values = np.array(rows, dtype=np.int32), np.array(slices), np.array([1, 2])
     with pytest.raises(IndexError):
         sum_by(row_of, at, values, 2)
@@ -171,7 +159,7 @@ def test_a_row_or_slice_that_there_is_not_is_refused(rows: list[int], slices: li
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), max_size=40))
-def test_busy_blocks(made: list[tuple[int, int]]) -> None:
+def test_busy_blocks(made):
     times = np.array(made, dtype=np.int64).reshape(-1, 2)
     start, duration = times[:, 0].copy(), times[:, 1].copy()
     at = np.argsort(start, kind="stable")

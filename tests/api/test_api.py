@@ -1,7 +1,5 @@
 """`import tracetui as tt`: the names, their types, and that they say what the commands say."""
 
-from __future__ import annotations
-
 import html.parser
 import json
 import re
@@ -37,12 +35,12 @@ def python(code: str) -> str:
     return ran.stdout.strip()
 
 
-def test_importing_it_imports_nothing() -> None:
+def test_importing_it_imports_nothing():
     code = "import sys; old = set(sys.modules); import tracetui; print(sorted(set(sys.modules) - old))"
     assert python(code) == "['tracetui']"
 
 
-def test_it_has_these_names() -> None:
+def test_it_has_these_names():
     names = {"Part", "Slices", "Trace", "TraceError", "capture", "compare", "load", "views", "__version__"}
     assert set(dir(tt)) == names
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
@@ -50,7 +48,7 @@ def test_it_has_these_names() -> None:
 
 
 @pytest.mark.parametrize("name", ["capture", "compare", "views"])
-def test_a_folder_of_the_same_name_does_not_hide_them(name: str) -> None:
+def test_a_folder_of_the_same_name_does_not_hide_them(name):
     """Whichever is imported first."""
     used = {"capture": "run", "compare": "compare", "views": "lines"}[name]
     for first in (f"from tracetui.{name} import {used}", f"import tracetui; tracetui.{name}"):
@@ -58,13 +56,13 @@ def test_a_folder_of_the_same_name_does_not_hide_them(name: str) -> None:
         assert python(code) == ("Views" if name == "views" else "function")
 
 
-def test_each_has_its_type() -> None:
+def test_each_has_its_type():
     stub = (ROOT / "src" / "tracetui" / "__init__.pyi").read_text()
     assert set(re.findall(r"import (\w+) as \1$", stub, re.M)) == set(tt.__all__)
 
 
 @pytest.mark.long
-def test_the_types_that_a_users_script_sees(tmp_path: Path) -> None:
+def test_the_types_that_a_users_script_sees(tmp_path):
     pytest.importorskip("mypy")
     script = tmp_path / "script.py"
     script.write_text(
@@ -82,16 +80,15 @@ def test_the_types_that_a_users_script_sees(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_an_answer_is_what_the_command_prints(train: tt.Trace, name: str) -> None:
+def test_an_answer_is_what_the_command_prints(train, name):
     answer = train.view(name)
-    said = output(name, TRAIN, "--json")
-    assert json.loads(said.stdout) == json.loads(json.dumps(answer.data()))
+    assert json.loads(output(name, TRAIN, "--json").stdout) == json.loads(json.dumps(answer.data()))
     assert output(name, TRAIN, "--markdown").stdout.decode() == answer.markdown()
     if name != "table":  # PyTorch's is never cut in a pipe
         assert output(name, TRAIN).stdout.decode() == answer.text(80)
 
 
-def test_the_rows_of_each_view(train: tt.Trace) -> None:
+def test_the_rows_of_each_view(train):
     assert list(tt.views) == list(VIEWS)
     data = {name: train.view(name).data() for name in VIEWS}
     rows = {name: train.view(name).rows for name in VIEWS}
@@ -105,7 +102,7 @@ def test_the_rows_of_each_view(train: tt.Trace) -> None:
     assert rows["whatif"] == data["whatif"]["worths"]
 
 
-def test_a_part(train: tt.Trace) -> None:
+def test_a_part(train):
     parts = [train.part(f"step:{row['step']}") for row in train.steps.rows]
     assert [part.scope for part in parts] == ["step 2", "step 3"]
     assert [part.verdict.verdict for part in parts] == [row["verdict"] for row in train.steps.rows]
@@ -121,7 +118,7 @@ def test_a_part(train: tt.Trace) -> None:
         parts[0].view("steps", annotation="forward")
 
 
-def test_wrong_names_of_views_and_files(train: tt.Trace, tmp_path: Path) -> None:
+def test_wrong_names_of_views_and_files(train, tmp_path):
     for options in ({"sort": "length"}, {"group": "length"}):
         with pytest.raises(ValueError, match=r"unknown (column|group) 'length'"):
             train.averages(**options)
@@ -131,7 +128,7 @@ def test_wrong_names_of_views_and_files(train: tt.Trace, tmp_path: Path) -> None
         tt.load(tmp_path / "none.json")
 
 
-def test_slices_are_arrays(train: tt.Trace) -> None:
+def test_slices_are_arrays(train):
     kernels, ops = train.slices.kernels, train.slices.ops
     for column in (kernels.start, kernels.duration, kernels.end):
         assert (column.dtype, column.shape) == (np.dtype(np.int64), (len(kernels),))
@@ -140,7 +137,7 @@ def test_slices_are_arrays(train: tt.Trace) -> None:
     assert sum(one.time for one in kernels.by_name()) == kernels.time == int(kernels.duration.sum())
 
 
-def test_steps_and_traces_can_be_compared(train: tt.Trace) -> None:
+def test_steps_and_traces_can_be_compared(train):
     steps = tt.compare(train.part("step:2"), train.part("step:3")).data()
     assert (steps["a"]["steps"], steps["b"]["steps"]) == ([2], [3])
     assert steps["a"]["name"] == "train.json.gz, step 2"
@@ -166,7 +163,7 @@ class Cells(html.parser.HTMLParser):
         self.texts.append(data)
 
 
-def test_a_notebook_shows_names_as_text(tmp_path: Path) -> None:
+def test_a_notebook_shows_names_as_text(tmp_path):
     path = tmp_path / "t.json"
     events = [step(1, 0, 100), cpu("<script>alert(1)</script>&", 10, 20), *run(50, 10, 1)]
     events += [cpu(f"op{i}", 60 + i, 1) for i in range(30)]
@@ -179,7 +176,7 @@ def test_a_notebook_shows_names_as_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_frames(train: tt.Trace, name: str) -> None:
+def test_frames(train, name):
     pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     answer = train.view(name)
@@ -189,7 +186,7 @@ def test_frames(train: tt.Trace, name: str) -> None:
 
 
 @pytest.mark.torch
-def test_a_capture(tmp_path: Path) -> None:
+def test_a_capture(tmp_path):
     pytest.importorskip("torch")
     with pytest.warns(UserWarning, match="CPU"):
         made = tt.capture(
@@ -218,16 +215,11 @@ class Running:
         self.canceled = True
 
 
-@pytest.mark.parametrize(
-    ("end", "error", "said"),
-    [
-        (None, KeyboardInterrupt, None),
-        (Failed(0, "workload", "failed", ("...", "ValueError: 3")), tt.TraceError, "failed: ValueError: 3"),
-    ],
-)
-def test_a_capture_that_ends_otherwise(
-    monkeypatch: pytest.MonkeyPatch, end: Failed | None, error: type[BaseException], said: str | None
-) -> None:
+@pytest.mark.parametrize(("end", "error", "said"), [
+    (None, KeyboardInterrupt, None),
+    (Failed(0, "workload", "failed", ("...", "ValueError: 3")), tt.TraceError, "failed: ValueError: 3")
+])  # fmt: skip
+def test_a_capture_that_ends_otherwise(monkeypatch, end, error, said):
     running = Running(end)
     monkeypatch.setattr(capture_run, "start", lambda options: running)
     with pytest.raises(error, match=said):
@@ -235,7 +227,7 @@ def test_a_capture_that_ends_otherwise(
     assert running.canceled == (end is None), "nothing is left running"
 
 
-def test_plugins_that_are_left_out_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_that_are_left_out_are_told_once(monkeypatch):
     monkeypatch.setattr(plugins, "problems", lambda: ["plugin left out: of this test"])
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -1,17 +1,13 @@
 """Every example of docs/api.md runs, and gives what is written below it."""
 
-from __future__ import annotations
-
 import doctest
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_examples(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     page = ROOT / "docs" / "api.md"
     text = re.sub(r"^```.*$", "", page.read_text(encoding="utf-8"), flags=re.M)

@@ -1,7 +1,5 @@
 """Plugins: what a package of somebody else's adds, and that a broken one harms nothing but itself."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -75,8 +73,6 @@ def command(*words: object) -> tuple[int, str, str]:
 
 
 # The example
-
-
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder into which pip has installed it."""
@@ -97,7 +93,7 @@ user_annotation,\x1b[31mred,1,1,800,5
 """
 
 
-def test_the_example(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example(example, tmp_path, monkeypatch):
     monkeypatch.delenv("TRACETUI_NO_PLUGINS")
     monkeypatch.setenv("PYTHONPATH", str(example))
     path = tmp_path / "steps.acme"
@@ -130,7 +126,7 @@ def test_the_example(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "␛[31mred" in {row["name"] for row in red}
 
 
-def test_without_plugins_nothing_is_imported_to_find_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_plugins_nothing_is_imported_to_find_them(monkeypatch):
     monkeypatch.delenv("TRACETUI_NO_PLUGINS")
     code = (
         "import sys; from tracetui.cli.main import main\n"
@@ -141,7 +137,7 @@ def test_without_plugins_nothing_is_imported_to_find_them(monkeypatch: pytest.Mo
     assert ran.stdout.splitlines()[-1] == "False", ran.stderr
 
 
-def test_they_can_be_left_out(install: Install, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_can_be_left_out(install, trace, monkeypatch):
     install(RULE, rules="loud = acme_plugin:rule")
     assert "loud" in command("findings", trace, "--json")[1]
     monkeypatch.setenv("TRACETUI_NO_PLUGINS", "1")
@@ -150,9 +146,7 @@ def test_they_can_be_left_out(install: Install, trace: Path, monkeypatch: pytest
 
 
 # Rules
-
-
-def test_what_a_rule_says_is_safe(install: Install, trace: Path) -> None:
+def test_what_a_rule_says_is_safe(install, trace):
     install(RULE, rules="loud = acme_plugin:rule")
     code, out, err = command("findings", trace, "--json")
     found = next(one for one in json.loads(out)["findings"] if one["rule"] == "loud")
@@ -161,21 +155,17 @@ def test_what_a_rule_says_is_safe(install: Install, trace: Path) -> None:
     assert "\x1b" not in command("findings", trace)[1]
 
 
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [
-        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ("raise SystemExit(3)", "SystemExit: 3"),
-        ("rule = 3", "is not a function of a part of a trace"),
-        ("other = 3", "AttributeError: module 'acme_plugin' has no attribute 'rule'"),
-        ("def rule(part): raise ValueError('a\\nb\\x1b[0m')", "ValueError: a b␛[0m"),
-        ("def rule(part): yield 3", "AttributeError: 'int' object has no attribute 'severity'"),
-        (RULE.replace('"high"', '"loud"'), "ValueError: severity 'loud': expected one of high, medium"),
-        (RULE.replace("(0,)", "()"), "ValueError: evidence must be slices of the trace, at least one"),
-        (RULE.replace("(0,)", "(99,)"), "ValueError: evidence must be slices of the trace"),
-    ],
-)
-def test_a_broken_rule_costs_one_line(install: Install, trace: Path, code: str, why: str) -> None:
+@pytest.mark.parametrize(("code", "why"), [
+    ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+    ("raise SystemExit(3)", "SystemExit: 3"), ("rule = 3", "is not a function of a part of a trace"),
+    ("other = 3", "AttributeError: module 'acme_plugin' has no attribute 'rule'"),
+    ("def rule(part): raise ValueError('a\\nb\\x1b[0m')", "ValueError: a b␛[0m"),
+    ("def rule(part): yield 3", "AttributeError: 'int' object has no attribute 'severity'"),
+    (RULE.replace('"high"', '"loud"'), "ValueError: severity 'loud': expected one of high, medium"),
+    (RULE.replace("(0,)", "()"), "ValueError: evidence must be slices of the trace, at least one"),
+    (RULE.replace("(0,)", "(99,)"), "ValueError: evidence must be slices of the trace")
+])  # fmt: skip
+def test_a_broken_rule_costs_one_line(install, trace, code, why):
     before = command("findings", trace)[1]
     install(code, rules="loud = acme_plugin:rule")
     status, out, err = command("findings", trace)
@@ -186,7 +176,7 @@ def test_a_broken_rule_costs_one_line(install: Install, trace: Path, code: str, 
         assert "plugin acme 1.2: rule loud" in command("--version")[1]
 
 
-def test_a_rule_cannot_take_the_place_of_ours(install: Install, trace: Path) -> None:
+def test_a_rule_cannot_take_the_place_of_ours(install, trace):
     name = next(iter(RULES))
     install(RULE, rules=f"{name} = acme_plugin:rule")
     _, out, err = command("findings", trace)
@@ -195,9 +185,7 @@ def test_a_rule_cannot_take_the_place_of_ours(install: Install, trace: Path) -> 
 
 
 # Kernels
-
-
-def test_a_family_of_kernels(install: Install) -> None:
+def test_a_family_of_kernels(install):
     code = """
         from tracetui.analysis.names.model import KernelName
         def family(name):
@@ -235,18 +223,13 @@ FORMAT = """
 """
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("raise ZeroDivisionError('a\\x1b')", "cannot be read by the format acme of acme 1.2: a␛"),
-        ("from tracetui.core.errors import TraceError; raise TraceError('is\\x07 empty')", "is␇ empty"),
-        ("return None", "cannot be read by the format acme of acme 1.2: "),
-        ("raise OSError(5, 'Input/output error')", "input/output error"),
-    ],
-)
-def test_a_format_that_fails_is_an_error_of_one_line(
-    install: Install, tmp_path: Path, body: str, said: str
-) -> None:
+@pytest.mark.parametrize(("body", "said"), [
+    ("raise ZeroDivisionError('a\\x1b')", "cannot be read by the format acme of acme 1.2: a␛"),
+    ("from tracetui.core.errors import TraceError; raise TraceError('is\\x07 empty')", "is␇ empty"),
+    ("return None", "cannot be read by the format acme of acme 1.2: "),
+    ("raise OSError(5, 'Input/output error')", "input/output error")
+])  # fmt: skip
+def test_a_format_that_fails_is_an_error_of_one_line(install, tmp_path, body, said):
     install(FORMAT.format(body), formats="acme = acme_plugin")
     path = tmp_path / "x"
     path.write_text("ACME")
@@ -255,9 +238,7 @@ def test_a_format_that_fails_is_an_error_of_one_line(
     assert str(error.value).isprintable()
 
 
-def test_a_format_that_cannot_sniff_leaves_files_to_the_others(
-    install: Install, trace: Path, tmp_path: Path
-) -> None:
+def test_a_format_that_cannot_sniff_leaves_files_to_the_others(install, trace, tmp_path):
     install("def sniff(head, name): return 1 / 0", formats="acme = acme_plugin")
     assert len(tt.load(trace)) == 4
     assert not plugins.problems(), "it is not asked about what is certainly Chrome's"
@@ -282,7 +263,7 @@ VIEW = """
 """
 
 
-def test_what_a_view_says_is_safe(install: Install, trace: Path) -> None:
+def test_what_a_view_says_is_safe(install, trace):
     install(VIEW.format("pass"), views="acme = acme_plugin:view")
     assert "acme        A view␊of mine" in command("view")[1]
     assert command("view", "acme", trace, "--json")[1] == '{\n  "a": [\n    "␛",\n    1\n  ]\n}\n'
@@ -292,13 +273,10 @@ def test_what_a_view_says_is_safe(install: Install, trace: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(
-    ("code", "why"),
-    [("raise KeyError('a')", "KeyError: 'a'"), ("return 3", "AttributeError: 'int' object has no attribute")],
-)
-def test_a_view_that_fails_is_an_error_of_one_line(
-    install: Install, trace: Path, code: str, why: str
-) -> None:
+@pytest.mark.parametrize(("code", "why"), [
+    ("raise KeyError('a')", "KeyError: 'a'"), ("return 3", "AttributeError: 'int' object has no attribute")
+])  # fmt: skip
+def test_a_view_that_fails_is_an_error_of_one_line(install, trace, code, why):
     install(VIEW.format(code), views="acme = acme_plugin:view")
     status, out, err = command("view", "acme", trace)
     assert (status, out) == (1, "")
@@ -308,7 +286,7 @@ def test_a_view_that_fails_is_an_error_of_one_line(
 
 
 @pytest.mark.parametrize("point", ["acme = acme_plugin:make", "gaps = acme_plugin:view"])
-def test_a_view_that_is_none_or_takes_our_name(install: Install, trace: Path, point: str) -> None:
+def test_a_view_that_is_none_or_takes_our_name(install, trace, point):
     before = command("view", "gaps", trace)
     install(VIEW.format("pass"), views=point)
     assert list(tt.views) == ["table", "gaps", "summary", "steps", "findings", "efficiency", "whatif"]
@@ -317,11 +295,7 @@ def test_a_view_that_is_none_or_takes_our_name(install: Install, trace: Path, po
 
 
 # What is cached
-
-
-def test_what_plugins_say_is_not_cached(
-    install: Install, trace: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_plugins_say_is_not_cached(install, trace, cache, monkeypatch):
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     source = tt.load(trace).columns.reader.source
     assert result_cache.store_result(source, "x", "y", str)
@@ -331,9 +305,7 @@ def test_what_plugins_say_is_not_cached(
     assert not result_cache.store_result(source, "x", "y", str)
 
 
-def test_what_a_plugin_reads_is_not_cached(
-    example: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_plugin_reads_is_not_cached(example, tmp_path, cache, monkeypatch):
     monkeypatch.delenv("TRACETUI_NO_PLUGINS")
     monkeypatch.syspath_prepend(str(example))
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))

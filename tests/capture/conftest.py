@@ -1,7 +1,5 @@
 """Captures on the CPU, at sizes that take no time; each runs a real child process."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

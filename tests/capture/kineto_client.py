@@ -77,8 +77,7 @@ class Client:
         self.send(b"ctxt", struct.pack("=iiq", 0, os.getpid(), 0))
         while time.monotonic() < END:
             state = 1 if self.recording or "busy" in SWITCHES else 3
-            body = struct.pack("=iiqii", state, 2, 0, os.getpid(), os.getppid())
-            text = self.send(b"req", body)
+            text = self.send(b"req", struct.pack("=iiqii", state, 2, 0, os.getpid(), os.getppid()))
             if text and not self.recording:
                 self.asked += 1
                 wanted = dict(line.split("=", 1) for line in text.splitlines())

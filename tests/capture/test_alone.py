@@ -1,7 +1,5 @@
 """A program under a capture does what it does without one: some of benchmarks/programs; the comparison."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -16,7 +14,6 @@ from tests.conftest import module_at
 from . import warm
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -38,21 +35,15 @@ def warmed(command: list[str], start_new_session: bool, **how: Any) -> subproces
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cleans_up",
-        "os_exit",
-        "sigterm_self",
-        "thread_trains",
-        "copies_the_optimizer",
-        *(
-            pytest.param(name, marks=pytest.mark.long)
-            for name in ("asyncio_task", "bare_except", "exit_3", "optimizer_per_task")
-        ),
-    ],
-)
-def test_a_program_is_as_without_us(name: str, alone: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [
+    "cleans_up", "os_exit", "sigterm_self", "thread_trains", "copies_the_optimizer",
+    *(
+        pytest.param(name, marks=pytest.mark.long) for name in (
+            "asyncio_task", "bare_except", "exit_3", "optimizer_per_task"
+        )
+    )
+])  # fmt: skip
+def test_a_program_is_as_without_us(name, alone, tmp_path):
     assert alone.try_program(name, alone.CAPTURE, tmp_path, start=warmed)[0] == []
 
 
@@ -140,19 +131,18 @@ def compared(alone: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return compare
 
 
-def test_a_capture_that_does_no_harm(compared: Callable[..., list[str]]) -> None:
+def test_a_capture_that_does_no_harm(compared):
     assert compared("") == []
 
 
 @pytest.mark.parametrize("line", BREAKS)
-def test_harm_is_noticed(line: str, compared: Callable[..., list[str]]) -> None:
+def test_harm_is_noticed(line, compared):
     found = compared(line)
     assert len(found) == len(BREAKS[line])
     for text, start in zip(found, BREAKS[line], strict=True):
         assert text.startswith("to the end: " + start)
 
 
-def test_a_capture_that_does_not_stop(compared: Callable[..., list[str]]) -> None:
+def test_a_capture_that_does_not_stop(compared):
     assert compared("", stop=True) == ["stopped: exit code: 3, not 0", "stopped: ran to its end"]
-    line = "out, status = 'begins', 0"
-    assert compared(line, stop=True)[-1] == "stopped: did not run: cleanup: done"
+    assert compared("out, status = 'begins', 0", stop=True)[-1] == "stopped: did not run: cleanup: done"

@@ -1,7 +1,5 @@
 """The child's code must run where nothing but torch is installed, on Pythons older than tracetui's own."""
 
-from __future__ import annotations
-
 import ast
 import os
 import signal
@@ -30,20 +28,20 @@ def imported(tree: ast.AST) -> set[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_torch_and_the_standard_library_only(path: Path) -> None:
+def test_torch_and_the_standard_library_only(path):
     tree = ast.parse(path.read_text(), feature_version=(3, 9))
     assert imported(tree) - set(sys.stdlib_module_names) <= {"torch", "liger_kernel"}
     if path.name != "__main__.py" and len(tree.body) > 1:
         assert "from __future__ import annotations" in path.read_text()  # X | None is not for 3.9
 
 
-def test_liger_is_imported_where_it_is_asked_for_only() -> None:
+def test_liger_is_imported_where_it_is_asked_for_only():
     tree = ast.parse((HERE / "workloads" / "mlp.py").read_text())
     top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     assert not any("liger" in ast.unparse(node) for node in top)
 
 
-def test_a_fault_of_torchs_own_is_told_apart_from_the_users() -> None:
+def test_a_fault_of_torchs_own_is_told_apart_from_the_users():
     """Both raise UnicodeDecodeError; what counts is where."""
     from tracetui.capture.child.session import explain
 
@@ -59,7 +57,7 @@ def test_a_fault_of_torchs_own_is_told_apart_from_the_users() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no such signals")
-def test_ctrl_c_before_there_is_a_job() -> None:
+def test_ctrl_c_before_there_is_a_job():
     """It ends at once, without a word."""
     code = (
         "import os, runpy, signal, sys\n"

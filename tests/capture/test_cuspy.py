@@ -1,7 +1,5 @@
 """Captures by Cuspy, PyTorch's second profiler, over a stand-in for it; what is said where it cannot be."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import sys
@@ -18,7 +16,6 @@ from tracetui.capture.run import start
 
 STANDIN = Path(__file__).with_name("cuspy_standin.py")
 Make = Callable[..., CaptureOptions]
-
 TRAINS = """
 import torch, program
 model = torch.nn.Linear(8, 8)
@@ -88,20 +85,17 @@ def run(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> Calla
 
 
 @pytest.mark.torch
-def test_the_options_reach_cuspy_and_its_trace_is_kept_as_json(run: Callable[..., Ran]) -> None:
+def test_the_options_reach_cuspy_and_its_trace_is_kept_as_json(run):
     ran = run(SEVEN, counters="sm,power", graph_dependencies=True)
     assert ran.trace.name == "train.json"
     assert json.loads(ran.trace.read_text())["traceName"] == "train.json"
-    names = [event["name"] for event in events_of(ran.trace)]
-    assert "gemm" in names
+    assert "gemm" in [event["name"] for event in events_of(ran.trace)]
     assert (ran.info["profiler"], ran.info["steps"]) == ("cuspy", 3)
     (said,) = ran.said
     assert said["config"] == {
-        "enable_cuda_sync_events": True,
-        "enable_environment_counters": True,
-        "enable_graph_dependencies": True,
-        "enable_event_node_ids": True,
-    }
+        "enable_cuda_sync_events": True, "enable_environment_counters": True,
+        "enable_graph_dependencies": True, "enable_event_node_ids": True
+    }  # fmt: skip
     assert said["metrics"]["metric_names"] == ["sm__cycles_active.avg.pct_of_peak_sustained_elapsed"]
     # What was tried and thrown away before is given up, and the GPU has done all that it was told to.
     assert said["registered"] == 0
@@ -110,7 +104,7 @@ def test_the_options_reach_cuspy_and_its_trace_is_kept_as_json(run: Callable[...
 
 
 @pytest.mark.torch
-def test_a_trace_for_perfetto(run: Callable[..., Ran]) -> None:
+def test_a_trace_for_perfetto(run):
     ran = run(SEVEN, pftrace=True)
     assert ran.trace.name == "train.pftrace.gz"
     assert b"ProfilerStep#" in gzip.decompress(ran.trace.read_bytes())
@@ -119,9 +113,7 @@ def test_a_trace_for_perfetto(run: Callable[..., Ran]) -> None:
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_a_function_is_tried_before_its_steps(
-    run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_is_tried_before_its_steps(run, tmp_path, monkeypatch):
     """Where steps are skipped first, it would show too late whether Cuspy starts."""
     monkeypatch.chdir(tmp_path)
     ran = run("import torch\ndef step(): torch.ones(8).sum()\n", target="train:step", counters="dram")
@@ -136,7 +128,7 @@ def test_a_function_is_tried_before_its_steps(
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_counters_that_are_refused_are_named_once(run: Callable[..., Ran]) -> None:
+def test_counters_that_are_refused_are_named_once(run):
     ran = run(SEVEN, "refuses", counters="sm,dram,power")
     (line,) = [text for text in ran.told if "counters" in text]
     assert line.startswith("counters (sm, dram) are not recorded: an administrator has to allow them")
@@ -146,7 +138,7 @@ def test_counters_that_are_refused_are_named_once(run: Callable[..., Ran]) -> No
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_a_cuspy_that_does_not_start_is_replaced(run: Callable[..., Ran]) -> None:
+def test_a_cuspy_that_does_not_start_is_replaced(run):
     ran = run(SEVEN, "crashes", pftrace=True)
     line = "ImportError: libcupti.so.13: cannot open shared object file"
     assert ran.notes["kineto"] == f"recording with Kineto, not Cuspy: {line}"
@@ -155,14 +147,14 @@ def test_a_cuspy_that_does_not_start_is_replaced(run: Callable[..., Ran]) -> Non
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_missing_packages_are_named(run: Callable[..., Ran], tmp_path: Path) -> None:
+def test_missing_packages_are_named(run, tmp_path):
     ran = run("import sys; sys.path.remove(" + repr(str(tmp_path / "standin")) + ")\n" + SEVEN)
     line = f"cupti-python and pyelftools missing: {sys.executable} -m pip install cupti-python pyelftools"
     assert ran.notes["kineto"].endswith(line)
 
 
 @pytest.mark.torch
-def test_an_older_pytorch_says_so(options: Make) -> None:
+def test_an_older_pytorch_says_so(options):
     end = start(options("matmul_add", profiler="cuspy")).wait()
     assert isinstance(end, Done)
     notes = {note.kind: note.text for note in end.result.notes}
@@ -172,7 +164,7 @@ def test_an_older_pytorch_says_so(options: Make) -> None:
 
 @pytest.mark.torch
 @pytest.mark.long
-def test_a_script_with_its_own_kineto_keeps_the_gpu(run: Callable[..., Ran], tmp_path: Path) -> None:
+def test_a_script_with_its_own_kineto_keeps_the_gpu(run, tmp_path):
     ran = run(SEVEN + ITS_OWN + "own(tp.ProfilerActivity.CUDA)\n")
     assert "seems to have a profiler of its own" in ran.notes["kineto"]
     assert (ran.info["profiler"], ran.info["steps"]) == ("kineto", 3)
@@ -180,9 +172,7 @@ def test_a_script_with_its_own_kineto_keeps_the_gpu(run: Callable[..., Ran], tmp
 
 @pytest.mark.torch
 @pytest.mark.parametrize("way", [pytest.param("ours is Kineto", marks=pytest.mark.long), "ours is Cuspy"])
-def test_a_script_with_its_own_cuspy_gets_its_trace(
-    way: str, run: Callable[..., Ran], tmp_path: Path
-) -> None:
+def test_a_script_with_its_own_cuspy_gets_its_trace(way, run, tmp_path):
     """It is named in a module of the program, or ours leaves the GPU to it."""
     named = "# CuspyConfig\n"
     ran = run(named + TRAINS + ITS_OWN + "second()\n", profiler=way.split()[-1].lower())
@@ -198,9 +188,7 @@ def test_a_script_with_its_own_cuspy_gets_its_trace(
         marks=pytest.mark.long,
     ),
 ])  # fmt: skip
-def test_what_a_profiler_loses_to_ours_is_said(
-    ours: str, own: str, lost: str, run: Callable[..., Ran], tmp_path: Path
-) -> None:
+def test_what_a_profiler_loses_to_ours_is_said(ours, own, lost, run, tmp_path):
     """Where nothing in its files tells that it comes, as from a library."""
     library = tmp_path / "lib" / "site-packages"
     library.mkdir(parents=True)
@@ -212,17 +200,14 @@ def test_what_a_profiler_loses_to_ours_is_said(
     assert any(lost in text for text in ran.told)
 
 
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ({"counters": "sm"}, "--counters needs --profiler cuspy"),
-        ({"graph_dependencies": True}, "--graph-dependencies needs --profiler cuspy"),
-        ({"pftrace": True}, "--pftrace needs --profiler cuspy"),
-        ({"profiler": "cuspy", "counters": "sm,l2"}, "--counters takes sm, dram, power; got 'l2'"),
-        ({"profiler": "nsys"}, "--profiler must be one of kineto, cuspy"),
-    ],
-)
-def test_options_that_cannot_be(how: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(("how", "words"), [
+    ({"counters": "sm"}, "--counters needs --profiler cuspy"),
+    ({"graph_dependencies": True}, "--graph-dependencies needs --profiler cuspy"),
+    ({"pftrace": True}, "--pftrace needs --profiler cuspy"),
+    ({"profiler": "cuspy", "counters": "sm,l2"}, "--counters takes sm, dram, power; got 'l2'"),
+    ({"profiler": "nsys"}, "--profiler must be one of kineto, cuspy")
+])  # fmt: skip
+def test_options_that_cannot_be(how, words):
     with pytest.raises(OptionError, match=words):
         CaptureOptions("mlp", **how).check()
     options = CaptureOptions("mlp", profiler="cuspy", counters="sm", graph_dependencies=True, pftrace=True)

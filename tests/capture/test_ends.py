@@ -1,7 +1,5 @@
 """How a capture can end badly: always a clear message, no half file, no process left behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -24,7 +22,6 @@ from . import warm
 
 torch = pytest.mark.torch
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked up in /proc")
-
 Make = Callable[..., CaptureOptions]
 
 # Starts a child in its group, one in a session of its own, and tells the ids of all three.
@@ -57,7 +54,7 @@ def pids_told(lines: list[str]) -> list[int]:
 @pytest.mark.parametrize(
     "number", [getattr(signal, s) for s in ("SIGINT", "SIGTERM", "SIGQUIT") if hasattr(signal, s)]
 )
-def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_everything(sleeper, tmp_path, number):
     process = cli(sleeper, cwd=tmp_path)
     lines = []
     assert process.stdout is not None
@@ -79,7 +76,7 @@ def test_a_signal_ends_everything(sleeper: str, tmp_path: Path, number: signal.S
 
 @torch
 @linux
-def test_several_signals_at_once_are_one(sleeper: str, tmp_path: Path) -> None:
+def test_several_signals_at_once_are_one(sleeper, tmp_path):
     """As when a terminal is closed: the system sends it, and so does the shell."""
     process = cli(sleeper, cwd=tmp_path)
     assert process.stdout is not None
@@ -95,7 +92,7 @@ def test_several_signals_at_once_are_one(sleeper: str, tmp_path: Path) -> None:
 
 @torch
 @linux
-def test_a_killed_parent_leaves_the_program_alone(tmp_path: Path) -> None:
+def test_a_killed_parent_leaves_the_program_alone(tmp_path):
     """It goes on to its own end, as if nobody recorded; a workload of ours ends."""
     script = tmp_path / "train.py"
     script.write_text(
@@ -121,7 +118,7 @@ def test_a_killed_parent_leaves_the_program_alone(tmp_path: Path) -> None:
 
 @torch
 @linux
-def test_a_recorder_that_nobody_reads_writes_its_files(tmp_path: Path) -> None:
+def test_a_recorder_that_nobody_reads_writes_its_files(tmp_path):
     (tmp_path / "train.py").write_text(KILLER.replace("MOMENT", "None"))
     process = cli("train.py", cwd=tmp_path)
     assert process.stderr is not None
@@ -155,7 +152,7 @@ os.close(os.open("ended", os.O_CREAT))
 @torch
 @linux
 @pytest.mark.parametrize("moment", ["start", "imported", 0, 5, "end", "exit"])
-def test_a_parent_killed_in_any_moment_leaves_nothing(moment: object, tmp_path: Path) -> None:
+def test_a_parent_killed_in_any_moment_leaves_nothing(moment, tmp_path):
     (tmp_path / "train.py").write_text(KILLER.replace("MOMENT", repr(moment)))
     many = ["--active", "30"]  # never complete, so it is written when the program ends
     process = cli("train.py", *many, cwd=tmp_path)
@@ -168,7 +165,7 @@ def test_a_parent_killed_in_any_moment_leaves_nothing(moment: object, tmp_path: 
 
 @pytest.mark.usefixtures("warm_start")
 @torch
-def test_a_trace_comes_after_all_that_belongs_to_it(options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_comes_after_all_that_belongs_to_it(options, monkeypatch):
     linked: list[str] = []
 
     def link(source: Path, target: Path) -> None:
@@ -181,9 +178,7 @@ def test_a_trace_comes_after_all_that_belongs_to_it(options: Make, monkeypatch: 
 
 
 @torch
-def test_what_a_thread_of_ours_imports_is_there_before_the_program_goes_on(
-    options: Make, tmp_path: Path
-) -> None:
+def test_what_a_thread_of_ours_imports_is_there_before_the_program_goes_on(options, tmp_path):
     """Otherwise both import the same modules at once, and one of them sees half of one."""
     (tmp_path / "train.py").write_text(
         "import sys, time\nassert 'torch' not in sys.modules\n"
@@ -196,7 +191,7 @@ def test_what_a_thread_of_ours_imports_is_there_before_the_program_goes_on(
 
 @torch
 @linux
-def test_a_killed_parent_takes_a_callable_along(tmp_path: Path) -> None:
+def test_a_killed_parent_takes_a_callable_along(tmp_path):
     (tmp_path / "endless.py").write_text(
         "import os, time\ndef step():\n    print('pids', os.getpid(), flush=True)\n    time.sleep(300)\n"
     )
@@ -212,7 +207,7 @@ def test_a_killed_parent_takes_a_callable_along(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("warm_start")
 @torch
 @linux
-def test_cancel(sleeper: str, options: Make, tmp_path: Path) -> None:
+def test_cancel(sleeper, options, tmp_path):
     capture = start(options(sleeper))
     told: list[int] = []
     for event in capture:
@@ -232,7 +227,7 @@ def test_cancel(sleeper: str, options: Make, tmp_path: Path) -> None:
     assert capture.elapsed == capture.end.elapsed
 
 
-def test_cancel_at_once(options: Make, tmp_path: Path) -> None:
+def test_cancel_at_once(options, tmp_path):
     capture = start(options())
     capture.cancel()
     assert isinstance(capture.wait(), Cancelled | Failed)
@@ -243,7 +238,7 @@ def test_cancel_at_once(options: Make, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("warm_start")
 @torch
 @linux
-def test_a_killed_child(sleeper: str, options: Make, tmp_path: Path) -> None:
+def test_a_killed_child(sleeper, options, tmp_path):
     capture = start(options(sleeper))
     told: list[int] = []
     for event in capture:
@@ -260,7 +255,7 @@ def test_a_killed_child(sleeper: str, options: Make, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("warm_start")
 @torch
-def test_a_crash(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash(tmp_path, options, monkeypatch):
     monkeypatch.setattr(run, "TAIL_LINES", 60)  # the stack is longer in a fork
     script = tmp_path / "crash.py"
     script.write_text("import ctypes\nprint('soon')\nctypes.string_at(0)\n")
@@ -273,7 +268,7 @@ def test_a_crash(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.usefixtures("warm_start")
 @torch
-def test_a_forked_process_that_holds_the_pipes(tmp_path: Path, options: Make) -> None:
+def test_a_forked_process_that_holds_the_pipes(tmp_path, options):
     """A worker that outlives the child must not keep the parent waiting for the pipes to end."""
     script = tmp_path / "fork.py"
     script.write_text(
@@ -296,7 +291,7 @@ def test_a_forked_process_that_holds_the_pipes(tmp_path: Path, options: Make) ->
 @pytest.mark.usefixtures("warm_start")
 @torch
 @pytest.mark.parametrize(("code", "words"), [(3, "with exit status 3"), ("no data", "with: no data")])
-def test_an_exit_status_of_the_script(code: object, words: str, tmp_path: Path, options: Make) -> None:
+def test_an_exit_status_of_the_script(code, words, tmp_path, options):
     script = tmp_path / "leave.py"
     script.write_text(f"raise SystemExit({code!r})\n")
     end = start(options(str(script))).wait()
@@ -307,7 +302,7 @@ def test_an_exit_status_of_the_script(code: object, words: str, tmp_path: Path, 
 @pytest.mark.usefixtures("warm_start")
 @torch
 @linux
-def test_a_full_disk(options: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(options, tmp_path, monkeypatch):
     """No file may grow beyond 4 KB: the trace breaks off in the middle, which Kineto does not report."""
     monkeypatch.setenv(warm.LONGEST_FILE, "4096")
     end = start(options("mlp")).wait()
@@ -317,7 +312,7 @@ def test_a_full_disk(options: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_directory(tmp_path: Path, options: Make) -> None:
+def test_a_missing_directory(tmp_path, options):
     output = str(tmp_path / "no" / "such")
     end = start(options(output=output)).wait()
     assert isinstance(end, Failed)
@@ -326,7 +321,7 @@ def test_a_missing_directory(tmp_path: Path, options: Make) -> None:
 
 @pytest.mark.usefixtures("warm_start")
 @torch
-def test_a_directory_that_goes_away(sleeper: str, tmp_path: Path, options: Make) -> None:
+def test_a_directory_that_goes_away(sleeper, tmp_path, options):
     script = tmp_path / "remover.py"
     script.write_text(
         f"import shutil, torch\ntorch.ones(2).cos()\nshutil.rmtree({str(tmp_path / 'out')!r})\n"
@@ -337,7 +332,7 @@ def test_a_directory_that_goes_away(sleeper: str, tmp_path: Path, options: Make)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_in_the_way(tmp_path: Path, options: Make) -> None:
+def test_a_file_in_the_way(tmp_path, options):
     (tmp_path / "out").write_text("mine")
     end = start(options()).wait()
     assert isinstance(end, Failed)
@@ -345,7 +340,7 @@ def test_a_file_in_the_way(tmp_path: Path, options: Make) -> None:
     assert (tmp_path / "out").read_text() == "mine"
 
 
-def test_no_torch(options: Make, tmp_path: Path, wrapped_python: Callable[[str], str]) -> None:
+def test_no_torch(options, tmp_path, wrapped_python):
     bare = tmp_path / "bare"
     bare.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" -S "$@"\n')  # without site-packages
     bare.chmod(0o755)
@@ -356,7 +351,7 @@ def test_no_torch(options: Make, tmp_path: Path, wrapped_python: Callable[[str],
     assert end.tail == ()
 
 
-def test_no_torch_here(options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_torch_here(options, monkeypatch):
     monkeypatch.setattr(interpreter, "find_spec", lambda name: None)
     monkeypatch.setattr(interpreter, "active_pythons", lambda: iter(()))
     end = start(options()).wait()
@@ -366,9 +361,7 @@ def test_no_torch_here(options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.3.1+cu121", "1.13.0"])
-def test_an_old_torch(
-    version: str, options: Make, tmp_path: Path, wrapped_python: Callable[[str], str]
-) -> None:
+def test_an_old_torch(version, options, tmp_path, wrapped_python):
     package = tmp_path / "old" / "torch"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(f"__version__ = {version!r}\n")
@@ -379,9 +372,7 @@ def test_an_old_torch(
     assert end.message.endswith("-m pip install --upgrade torch")
 
 
-def test_a_torch_that_does_not_load(
-    options: Make, tmp_path: Path, wrapped_python: Callable[[str], str]
-) -> None:
+def test_a_torch_that_does_not_load(options, tmp_path, wrapped_python):
     package = tmp_path / "broken" / "torch"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise OSError('libcudart.so.12: cannot open shared object file')\n")
@@ -390,14 +381,11 @@ def test_a_torch_that_does_not_load(
     assert end.message == "importing torch failed: libcudart.so.12: cannot open shared object file"
 
 
-@pytest.mark.parametrize(
-    ("python", "words"),
-    [
-        ("/no/such/python", "--python: no such program: /no/such/python"),
-        ("/bin/true", "/bin/true did not run the capture (exit status 0)"),
-    ],
-)
-def test_a_python_that_is_none(python: str, words: str, options: Make) -> None:
+@pytest.mark.parametrize(("python", "words"), [
+    ("/no/such/python", "--python: no such program: /no/such/python"),
+    ("/bin/true", "/bin/true did not run the capture (exit status 0)")
+])  # fmt: skip
+def test_a_python_that_is_none(python, words, options):
     end = start(options(python=python)).wait()
     assert isinstance(end, Failed)
     assert (end.kind, end.message) == ("no_python", words)
@@ -405,7 +393,7 @@ def test_a_python_that_is_none(python: str, words: str, options: Make) -> None:
 
 @pytest.mark.usefixtures("warm_start")
 @torch
-def test_no_such_device(options: Make) -> None:
+def test_no_such_device(options):
     end = start(options(device="cuda")).wait()
     if isinstance(end, Done):
         pytest.skip("there is a GPU")
@@ -416,13 +404,13 @@ def test_no_such_device(options: Make) -> None:
 
 @pytest.mark.usefixtures("warm_start")
 @torch
-def test_a_backend_that_the_device_has_not(options: Make) -> None:
+def test_a_backend_that_the_device_has_not(options):
     end = start(options("attention", {"backend": "cudnn"})).wait()
     assert isinstance(end, Failed)
     assert (end.kind, end.message) == ("usage", "--backend cudnn needs a GPU")
 
 
-def test_a_callback_may_wait_for_a_thread_that_asks_for_events(options: Make, tmp_path: Path) -> None:
+def test_a_callback_may_wait_for_a_thread_that_asks_for_events(options, tmp_path):
     """A user interface does: its callback waits for the main thread, and that looks at the capture."""
     asked: list[int] = []
     ready = threading.Event()
@@ -441,7 +429,7 @@ def test_a_callback_may_wait_for_a_thread_that_asks_for_events(options: Make, tm
 
 @pytest.mark.usefixtures("warm_start")
 @torch
-def test_events_come_one_at_a_time_and_in_order(options: Make) -> None:
+def test_events_come_one_at_a_time_and_in_order(options):
     seen: list[object] = []
     capture = start(options(), seen.append)
     end = capture.wait()

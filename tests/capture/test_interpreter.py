@@ -1,18 +1,14 @@
 """Which Python runs a capture when tracetui's own environment has no PyTorch."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tracetui.capture import interpreter
 from tracetui.capture.events import Failed
-from tracetui.capture.options import CaptureOptions
 from tracetui.capture.process import StartError
 from tracetui.capture.run import start
 
@@ -40,7 +36,7 @@ def environment(folder: Path, torch: bool, name: str = "python", shell: str = ""
     return folder
 
 
-def test_active_environments_come_before_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_active_environments_come_before_the_path(tmp_path, monkeypatch):
     venv, conda, on_path = (environment(tmp_path / name, True) for name in ("venv", "conda", "path"))
     monkeypatch.setenv("PATH", str(on_path / "bin"))
     monkeypatch.setenv("CONDA_PREFIX", str(conda))
@@ -51,7 +47,7 @@ def test_active_environments_come_before_the_path(tmp_path: Path, monkeypatch: p
         monkeypatch.delenv(why, raising=False)
 
 
-def test_one_without_pytorch_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_without_pytorch_is_passed_over(tmp_path, monkeypatch):
     monkeypatch.setenv("VIRTUAL_ENV", str(environment(tmp_path / "venv", False)))
     monkeypatch.setenv("CONDA_PREFIX", str(tmp_path / "gone"))
     has = environment(tmp_path / "path", True, "python3")
@@ -59,13 +55,13 @@ def test_one_without_pytorch_is_passed_over(tmp_path: Path, monkeypatch: pytest.
     assert interpreter.find_python(None)[0] == str(has / "bin" / "python3")
 
 
-def test_a_named_python_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_python_wins(tmp_path, monkeypatch):
     monkeypatch.setenv("VIRTUAL_ENV", str(environment(tmp_path / "venv", True)))
     named = environment(tmp_path / "named", False)
     assert interpreter.find_python(str(named)) == (str(named / "bin" / "python"), "")
 
 
-def test_none_is_said_with_what_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_none_is_said_with_what_was_tried(tmp_path, monkeypatch):
     venv = environment(tmp_path / "venv", False)
     monkeypatch.setenv("VIRTUAL_ENV", str(venv))
     with pytest.raises(StartError) as error:
@@ -74,7 +70,7 @@ def test_none_is_said_with_what_was_tried(tmp_path: Path, monkeypatch: pytest.Mo
     assert "--python PATH" in str(error.value)
 
 
-def test_a_folder_called_torch_here_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_called_torch_here_is_none(tmp_path, monkeypatch):
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
@@ -83,7 +79,7 @@ def test_a_folder_called_torch_here_is_none(tmp_path: Path, monkeypatch: pytest.
         interpreter.find_python(None)
 
 
-def test_a_python_in_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_in_the_current_folder_is_not_run(tmp_path, monkeypatch):
     environment(tmp_path / "here", True)
     monkeypatch.chdir(tmp_path / "here" / "bin")
     for path in (".", "", ":/nowhere"):
@@ -92,7 +88,7 @@ def test_a_python_in_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: 
             interpreter.find_python(None)
 
 
-def test_one_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_does_not_answer_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr(interpreter, "PROBE_SECONDS", 0.5)
     slow = environment(tmp_path / "slow", True, shell="exec sleep 60")
@@ -103,9 +99,7 @@ def test_one_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytes
     assert time.monotonic() - began < 60
 
 
-def test_the_note_comes_before_the_child_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Callable[..., CaptureOptions]
-) -> None:
+def test_the_note_comes_before_the_child_starts(tmp_path, monkeypatch, options):
     monkeypatch.setenv("VIRTUAL_ENV", str(environment(tmp_path / "v\x1b[31m", True)))
     capture = start(options())
     end = capture.wait()
@@ -117,7 +111,7 @@ def test_the_note_comes_before_the_child_starts(
 
 
 @pytest.mark.torch
-def test_looking_imports_no_torch() -> None:
+def test_looking_imports_no_torch():
     code = "import sys; from tracetui.capture.interpreter import find_python as find; print(find(None))"
     ran = subprocess.run(
         [sys.executable, "-c", code + "; print(*sys.modules)"], capture_output=True, text=True, check=True

@@ -1,7 +1,5 @@
 """Recording processes that are running, with a stand-in for PyTorch that asks as Kineto does."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -42,7 +40,6 @@ from tracetui.trace import load
 from tracetui.views.jobs import jobs_table
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
-
 CLIENT = Path(__file__).with_name("kineto_client.py")
 SHORT = RecordRequest(duration=0.05)
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -122,32 +119,21 @@ def run(*words: str) -> Result:
 
 
 # What is asked
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("500ms", 0.5),
-        ("2", 2.0),
-        ("2s", 2.0),
-        ("1.5 h", 5400.0),
-        ("10m", 600.0),
-        ("250us", 0.00025),
-        (".5s", 0.5),
-        ("5\u03bcs", 5e-6),
-    ],
-)
-def test_times(text: str, value: float) -> None:
+@pytest.mark.parametrize(("text", "value"), [
+    ("500ms", 0.5), ("2", 2.0), ("2s", 2.0), ("1.5 h", 5400.0), ("10m", 600.0), ("250us", 0.00025),
+    (".5s", 0.5), ("5\u03bcs", 5e-6)
+])  # fmt: skip
+def test_times(text, value):
     assert seconds(text) == pytest.approx(value)
 
 
 @pytest.mark.parametrize("text", ["", "ms", "-1s", "1e9s", "5 years", "1s2", "٣s" * 9, "9" * 40])
-def test_no_times(text: str) -> None:
+def test_no_times(text):
     with pytest.raises(ValueError, match="is not a time"):
         seconds(text)
 
 
-def test_the_configuration_for_a_time_and_for_steps() -> None:
+def test_the_configuration_for_a_time_and_for_steps():
     timed = record.configuration(RecordRequest(duration=0.25, with_stack=True), Path("/tmp/t.json"), 12.3456)
     lines = dict(line.split("=") for line in timed.splitlines())
     assert lines["ACTIVITIES_LOG_FILE"] == "/tmp/t.json"
@@ -155,18 +141,17 @@ def test_the_configuration_for_a_time_and_for_steps() -> None:
     assert lines["PROFILE_START_TIME"] == "12346"
     assert (lines["PROFILE_WITH_STACK"], lines["PROFILE_REPORT_INPUT_SHAPES"]) == ("true", "false")
     steps = dict(
-        line.split("=")
-        for line in record.configuration(
+        line.split("=") for line in record.configuration(
             RecordRequest(steps=7, record_shapes=True, profile_memory=True), Path("/t.json"), 0
         ).splitlines()
-    )
+    )  # fmt: skip
     assert steps["ACTIVITIES_ITERATIONS"] == "7"
     assert "ACTIVITIES_DURATION_MSECS" not in steps
     assert "PROFILE_START_TIME" not in steps
     assert (steps["PROFILE_REPORT_INPUT_SHAPES"], steps["PROFILE_PROFILE_MEMORY"]) == ("true", "true")
 
 
-def test_the_environment_keeps_what_is_set(meeting: Path) -> None:
+def test_the_environment_keeps_what_is_set(meeting):
     own = meeting / "own.conf"
     own.write_text("ACTIVITIES_WARMUP_PERIOD_SECS=1")
     found = launch.environment(meeting, {"KINETO_CONFIG": str(own), "KINETO_LOG_LEVEL": "2"})
@@ -174,12 +159,11 @@ def test_the_environment_keeps_what_is_set(meeting: Path) -> None:
     assert found["KINETO_IPC_SOCKET_DIR"] == str(meeting)
     assert found["KINETO_LOG_LEVEL"] == "2"
     assert Path(found["KINETO_CONFIG"]).read_text().splitlines() == [
-        "ACTIVITIES_WARMUP_PERIOD_SECS=1",
-        "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1",
-    ]
+        "ACTIVITIES_WARMUP_PERIOD_SECS=1", "ON_DEMAND_CONFIG_UPDATE_INTERVAL_SECS=1"
+    ]  # fmt: skip
 
 
-def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_enter_is_refused(tmp_path):
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "open").chmod(0o755)
     with pytest.raises(AttachError, match="is open to other users"):
@@ -192,8 +176,6 @@ def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
 
 
 # Answering
-
-
 def knock(path: Path, kind: bytes, body: bytes, size: int | None = None) -> socket.socket:
     client = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     client.bind(str(path.with_name(f"client{time.monotonic_ns()}")))
@@ -206,11 +188,10 @@ def request(*pids: int, state: int = 3) -> bytes:
     return struct.pack(f"=iiq{len(pids)}i", state, len(pids), 0, *pids)
 
 
-def test_a_question_and_its_answer(meeting: Path) -> None:
+def test_a_question_and_its_answer(meeting):
     here = Listener(str(meeting))
     with knock(meeting / "dynolog", b"req", request(77, 5, state=1)) as client:
         asked = here.receive(1)
-        assert asked is not None
         assert (asked.pid, asked.own_pid, asked.recording) == (os.getpid(), 77, True)
         assert here.answer(asked, "A=1\n")
         assert client.recv(100) == struct.pack("=Q32s", 4, b"req") + b"A=1\n"
@@ -221,14 +202,13 @@ def test_a_question_and_its_answer(meeting: Path) -> None:
     assert not (meeting / "dynolog").exists()
 
 
-def test_a_late_answer_is_not_given(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_answer_is_not_given(meeting, monkeypatch):
     """The process would take it for the answer to its next question."""
     monkeypatch.setattr(listener, "PROMPT_SECONDS", 0.06)
     here = Listener(str(meeting))
     with knock(meeting / "dynolog", b"req", request(1)) as client:
         time.sleep(0.1)
         asked = here.receive(1)
-        assert asked is not None
         assert time.time() - asked.sent > 0.1
         assert not here.answer(asked, "A=1")
         with pytest.raises(TimeoutError):
@@ -237,7 +217,7 @@ def test_a_late_answer_is_not_given(meeting: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("ending", ["", "/", "//", "/./."])
-def test_answers_come_from_the_folder_to_the_letter(ending: str, meeting: Path) -> None:
+def test_answers_come_from_the_folder_to_the_letter(ending, meeting):
     """Kineto ends the process otherwise: "Unexpected socket name"."""
     folder = f"{meeting}{ending}"
     here = Listener(folder)
@@ -250,7 +230,7 @@ def test_answers_come_from_the_folder_to_the_letter(ending: str, meeting: Path) 
     here.close()
 
 
-def test_nonsense_is_dropped(meeting: Path) -> None:
+def test_nonsense_is_dropped(meeting):
     here = Listener(str(meeting))
     random.seed(5)
     bad = [b"", b"\0" * 40, request(1)[:15], struct.pack("=iiq", 3, 2**31 - 1, 0), request(*range(65))]
@@ -263,7 +243,7 @@ def test_nonsense_is_dropped(meeting: Path) -> None:
     here.close()
 
 
-def test_a_socket_elsewhere_gets_no_answer(meeting: Path, tmp_path: Path) -> None:
+def test_a_socket_elsewhere_gets_no_answer(meeting, tmp_path):
     outside = meeting / "outside"
     outside.mkdir(mode=0o700)
     here = Listener(str(meeting))
@@ -277,9 +257,7 @@ def test_a_socket_elsewhere_gets_no_answer(meeting: Path, tmp_path: Path) -> Non
     here.close()
 
 
-def test_the_answerer_comes_back_and_ends_with_the_job(
-    meeting: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_answerer_comes_back_and_ends_with_the_job(meeting, monkeypatch):
     """It gives way to who records, answers again afterwards, and removes the folder at the end."""
     monkeypatch.setattr(listener, "ALONE_SECONDS", 0.2)
     folder = meeting / "job"
@@ -313,9 +291,7 @@ def test_the_answerer_comes_back_and_ends_with_the_job(
 
 
 # Finding
-
-
-def test_a_process_that_asks_is_found_and_others_are_not(job: Start) -> None:
+def test_a_process_that_asks_is_found_and_others_are_not(job):
     begun = time.time()
     one = found(job("600"))
     assert one.folder is not None
@@ -329,7 +305,7 @@ def test_a_process_that_asks_is_found_and_others_are_not(job: Start) -> None:
     assert processes.why_not(one.pid) == ""
 
 
-def test_what_a_process_forks_is_not_asked(job: Start) -> None:
+def test_what_a_process_forks_is_not_asked(job):
     parent = job("600", "0.05", "fork")
     child = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
     found = {one.pid for one in processes.processes()}
@@ -346,27 +322,24 @@ def process(pid: int, parent: int = 1, rank: int | None = None, launch: str = ""
     )
 
 
-def test_ranks_of_one_launch_are_a_job_without_their_launcher() -> None:
+def test_ranks_of_one_launch_are_a_job_without_their_launcher():
     launcher, worker = process(10), process(14, parent=11, rank=0, launch="a")
     ranks = [process(12, 10, 1, "a"), process(11, 10, 0, "a")]
     others = [process(20, 19, 0, "b"), process(30), process(31, 30), process(40)]
     every = sorted([launcher, worker, *ranks, *others], key=lambda one: one.pid)
     assert [[one.pid for one in job.processes] for job in processes.jobs(every)] == [
-        [11, 12],
-        [20],
-        [30, 31],
-        [40],
-    ]
+        [11, 12], [20], [30, 31], [40]
+    ]  # fmt: skip
 
 
-def test_below_a_fork_server_they_belong_to_the_same_job(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_below_a_fork_server_they_belong_to_the_same_job(monkeypatch):
     server = {31: [31, 30]}  # has no PyTorch
     monkeypatch.setattr(procfs, "with_ancestors", lambda pid: server.get(pid, [pid]))
     every = [process(30), process(32, 31), process(33, 31)]
     assert [[one.pid for one in job.processes] for job in processes.jobs(every)] == [[30, 32, 33]]
 
 
-def test_what_a_target_names() -> None:
+def test_what_a_target_names():
     every = processes.jobs([process(11, 10, 0, "a"), process(12, 10, 1, "a"), process(40)])
     named = lambda *words: [[one.pid for one in job.processes] for job in processes.jobs_of(every, *words)]  # noqa: E731
     assert named(None, False) == [[11, 12], [40]]
@@ -378,9 +351,7 @@ def test_what_a_target_names() -> None:
 
 
 # Recording
-
-
-def test_a_recording(job: Start, tmp_path: Path) -> None:
+def test_a_recording(job, tmp_path):
     process = job("600")
     one = found(process)
     process.send_signal(signal.SIGSTOP)
@@ -404,7 +375,7 @@ def test_a_recording(job: Start, tmp_path: Path) -> None:
     assert again.paths[0] != path
 
 
-def test_all_ranks_start_at_one_time(job: Start, tmp_path: Path) -> None:
+def test_all_ranks_start_at_one_time(job, tmp_path):
     ranks = [found(job("600", "0.1", RANK=str(n), WORLD_SIZE="2", MASTER_PORT="1")) for n in (1, 0)]
     (both,) = [found for found in processes.jobs(processes.processes()) if found.first.pid == ranks[1].pid]
     assert [one.rank for one in both.processes] == [0, 1]
@@ -415,7 +386,7 @@ def test_all_ranks_start_at_one_time(job: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_rank_that_misses_the_common_start_is_waited_for(job: Start, tmp_path: Path) -> None:
+def test_a_rank_that_misses_the_common_start_is_waited_for(job, tmp_path):
     """All are recorded again, with more time before the start."""
     often, seldom = found(job("600"), interval=0), found(job("600", "0.5"), interval=0)
     for late in (seldom, found(job("600", "0.05", "drop"))):
@@ -432,18 +403,14 @@ def test_a_rank_that_misses_the_common_start_is_waited_for(job: Start, tmp_path:
     assert list(meeting_folders.recording_root().iterdir()) == []
 
 
-def test_a_trace_that_takes_long_to_make_is_waited_for(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trace_that_takes_long_to_make_is_waited_for(job, tmp_path, monkeypatch):
     """The process says that it still records, and its file does not grow."""
     monkeypatch.setattr(record, "PATIENCE_SECONDS", 1)
     recorded, _ = follow(record.record([found(job("600", "0.05", "slow"), 30)], SHORT, tmp_path))
     assert len(recorded.paths) == 1
 
 
-def test_a_file_that_gets_its_name_while_it_is_looked_at(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_gets_its_name_while_it_is_looked_at(job, tmp_path, monkeypatch):
     """Kineto renames the file from `.tmp` at any moment."""
     look, gone = record._Once._file, list[Path]()
 
@@ -459,7 +426,7 @@ def test_a_file_that_gets_its_name_while_it_is_looked_at(
     assert (len(recorded.paths), len(gone)) == (1, 1)
 
 
-def test_nothing_ran_is_said_and_asked_again(job: Start, tmp_path: Path) -> None:
+def test_nothing_ran_is_said_and_asked_again(job, tmp_path):
     recorded, _ = follow(record.record([found(job("600", "0.1", "empty"))], SHORT, tmp_path))
     assert len(recorded.paths) == 1
     assert "aten::mm" in load(recorded.paths[0]).names
@@ -467,33 +434,22 @@ def test_nothing_ran_is_said_and_asked_again(job: Start, tmp_path: Path) -> None
         follow(record.record([found(job("600", "0.1", "always-empty"))], SHORT, tmp_path))
 
 
-def test_of_several_those_in_which_nothing_ran_are_named(job: Start, tmp_path: Path) -> None:
+def test_of_several_those_in_which_nothing_ran_are_named(job, tmp_path):
     full, empty = found(job("600")), found(job("600", "0.1", "always-empty"))
     recorded, _ = follow(record.record([empty, full], SHORT, tmp_path))
     assert [path.name.endswith(f"-{full.pid}.json") for path in recorded.paths] == [True]
     assert recorded.notes == (f"nothing ran in process {empty.pid}: its trace is not kept",)
 
 
-@pytest.mark.parametrize(
-    ("switch", "interval", "patience", "message"),
-    [
-        ("die", 30, 30, "ended before its recording was complete"),
-        ("never", 30, 0.2, "wrote no trace: it may be running under a profiler already"),
-        ("unfinished", 30, 0.2, "wrote no trace: its file was never finished"),
-        ("exec", 30, 0.2, r"runs another program now \(exec\)"),
-        ("close", 30, 0.2, "has closed the socket on which PyTorch asks"),
-        ("busy", 0, 1, "is already recording, for another profiler or an earlier request"),
-    ],
-)
-def test_what_goes_wrong_is_said(
-    switch: str,
-    interval: int,
-    patience: float,
-    message: str,
-    job: Start,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.parametrize(("switch", "interval", "patience", "message"), [
+    ("die", 30, 30, "ended before its recording was complete"),
+    ("never", 30, 0.2, "wrote no trace: it may be running under a profiler already"),
+    ("unfinished", 30, 0.2, "wrote no trace: its file was never finished"),
+    ("exec", 30, 0.2, r"runs another program now \(exec\)"),
+    ("close", 30, 0.2, "has closed the socket on which PyTorch asks"),
+    ("busy", 0, 1, "is already recording, for another profiler or an earlier request")
+])  # fmt: skip
+def test_what_goes_wrong_is_said(switch, interval, patience, message, job, tmp_path, monkeypatch):
     monkeypatch.setattr(record, "PATIENCE_SECONDS", patience)
     one = found(job("600", "0.1", switch), interval)
     with pytest.raises(AttachError, match=f"process {one.pid} {message}") as caught:
@@ -502,21 +458,19 @@ def test_what_goes_wrong_is_said(
 
 
 @pytest.mark.parametrize("how", ["drop", "late"])
-def test_a_request_that_was_dropped_is_made_again(how: str, job: Start, tmp_path: Path) -> None:
+def test_a_request_that_was_dropped_is_made_again(how, job, tmp_path):
     """PyTorch opens the file of a recording for which it is too late, and leaves it empty."""
     recorded, _ = follow(record.record([found(job("600", "0.1", how))], SHORT, tmp_path))
     assert len(recorded.paths) == 1
 
 
-def test_steps_wait_for_their_start_too(job: Start, tmp_path: Path) -> None:
+def test_steps_wait_for_their_start_too(job, tmp_path):
     one, begun = found(job("600")), time.monotonic()
     follow(record.record([one], RecordRequest(steps=2, start_in=0.5), tmp_path))
     assert time.monotonic() - begun > 0.5
 
 
-def test_steps_of_a_process_that_never_begins_are_given_up(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_of_a_process_that_never_begins_are_given_up(job, tmp_path, monkeypatch):
     monkeypatch.setattr(record, "PATIENCE_SECONDS", 0.2)
     one = found(job("600", "0.1", "never"), interval=30)
     with pytest.raises(AttachError, match="wrote no trace: it may be running under a profiler already"):
@@ -526,9 +480,7 @@ def test_steps_of_a_process_that_never_begins_are_given_up(
         follow(record.record([one], RecordRequest(steps=2), tmp_path))
 
 
-def test_a_recording_that_cannot_be_moved_is_not_lost(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recording_that_cannot_be_moved_is_not_lost(job, tmp_path, monkeypatch):
     def full(*paths: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -541,7 +493,7 @@ def test_a_recording_that_cannot_be_moved_is_not_lost(
     assert list(tmp_path.glob("*.json*")) == []
 
 
-def test_a_trace_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_has_its_name_when_it_is_whole(tmp_path, monkeypatch):
     """Whoever looks into the folder, or kills us, finds no half file under it, on either kind of disk."""
     out = tmp_path / "out"
     out.mkdir()
@@ -566,7 +518,7 @@ def test_a_trace_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pyte
     }
 
 
-def test_what_a_kill_left_in_the_output_goes_a_day_later(job: Start, tmp_path: Path) -> None:
+def test_what_a_kill_left_in_the_output_goes_a_day_later(job, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     names = ".a-20260102-030405-1.json.part", ".a-20260102-030405-rank0.json.part", ".a.json.part", "b.json"
@@ -578,7 +530,7 @@ def test_what_a_kill_left_in_the_output_goes_a_day_later(job: Start, tmp_path: P
     assert {path.name for path in out.iterdir()} == {*names[1:], recorded.paths[0].name}
 
 
-def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_process_is_named(job, tmp_path, monkeypatch):
     process = job("600")
     one = found(process)
     process.send_signal(signal.SIGSTOP)
@@ -594,9 +546,7 @@ def test_a_stopped_process_is_named(job: Start, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     "wanted", [RecordRequest(duration=0.5), pytest.param(RecordRequest(steps=10**5), marks=pytest.mark.long)]
 )
-def test_stopped_while_it_records(
-    wanted: RecordRequest, job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_while_it_records(wanted, job, tmp_path, monkeypatch):
     """That is bounded, and the folder stays: without it, PyTorch would print an error later."""
     monkeypatch.setattr(record, "DROPPED_SECONDS", 30)
     process = job("600", "0.05", "slow")
@@ -613,7 +563,7 @@ def test_stopped_while_it_records(
     assert process.poll() is None
 
 
-def test_the_folder_of_a_recording_that_is_removed_is_named(job: Start, tmp_path: Path) -> None:
+def test_the_folder_of_a_recording_that_is_removed_is_named(job, tmp_path):
     events = record.record([found(job("600"))], RecordRequest(duration=60), tmp_path)
     while next(events).stage is not Stage.RECORDING:  # type: ignore[union-attr]
         pass
@@ -623,7 +573,7 @@ def test_the_folder_of_a_recording_that_is_removed_is_named(job: Start, tmp_path
         follow(events)
 
 
-def test_what_is_left_of_a_job_that_forked_and_ended_is_not_asked(job: Start) -> None:
+def test_what_is_left_of_a_job_that_forked_and_ended_is_not_asked(job):
     """As a daemon does: its child has the socket, but nothing that asks."""
     parent = job("600", "0.05", "fork")
     child = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
@@ -638,7 +588,7 @@ def test_what_is_left_of_a_job_that_forked_and_ended_is_not_asked(job: Start) ->
         os.kill(child, signal.SIGKILL)
 
 
-def test_a_job_that_has_ended_is_not_asked_for_ever(job: Start, tmp_path: Path) -> None:
+def test_a_job_that_has_ended_is_not_asked_for_ever(job, tmp_path):
     process = job("600")
     one = found(process)
     process.kill()
@@ -650,13 +600,13 @@ def test_a_job_that_has_ended_is_not_asked_for_ever(job: Start, tmp_path: Path) 
         process.wait()
 
 
-def test_another_process_of_the_same_id_is_not_asked(job: Start, tmp_path: Path) -> None:
+def test_another_process_of_the_same_id_is_not_asked(job, tmp_path):
     one = replace(found(job("600")), ticks=1)
     with pytest.raises(AttachError, match="ended before"):
         follow(record.record([one], SHORT, tmp_path))
 
 
-def test_two_that_attach_at_once_take_turns(job: Start, tmp_path: Path) -> None:
+def test_two_that_attach_at_once_take_turns(job, tmp_path):
     one = found(job("600"))
     first, second = (record.record([one], SHORT, tmp_path) for _ in range(2))
     next(first)
@@ -667,9 +617,7 @@ def test_two_that_attach_at_once_take_turns(job: Start, tmp_path: Path) -> None:
     assert recorded.paths != follow(second)[0].paths
 
 
-def test_a_daemon_that_runs_already_is_asked_by_its_port(
-    job: Start, meeting: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_daemon_that_runs_already_is_asked_by_its_port(job, meeting, tmp_path, monkeypatch):
     """Its socket stays its own: it hands the request on when the process asks."""
     one = found(job("600"))
     (meeting / "lock").unlink(missing_ok=True)
@@ -694,9 +642,7 @@ def test_a_daemon_that_runs_already_is_asked_by_its_port(
     daemon.close()
 
 
-def test_one_that_is_stopped_with_the_lock_is_not_waited_for(
-    job: Start, meeting: Path, tmp_path: Path
-) -> None:
+def test_one_that_is_stopped_with_the_lock_is_not_waited_for(job, meeting, tmp_path):
     one = found(job("600"))
     code = (
         "import os, signal, sys; from tracetui.capture.live import listener\n"
@@ -719,7 +665,7 @@ def stopped(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("until", [Stage.ASKING, Stage.WARMING_UP, Stage.RECORDING])
-def test_leaving_early_leaves_the_job_alone(until: Stage, job: Start, meeting: Path, tmp_path: Path) -> None:
+def test_leaving_early_leaves_the_job_alone(until, job, meeting, tmp_path):
     process = job("600", EXIT="7")
     one = found(process)
     if until is Stage.ASKING:  # else it may be told before we have looked
@@ -760,12 +706,11 @@ for _ in range(int(sys.argv[3])):
 """
 
 
-def test_killed_at_any_moment_the_job_goes_on(job: Start, tmp_path: Path) -> None:
+def test_killed_at_any_moment_the_job_goes_on(job, tmp_path):
     """Fifty times; TRACETUI_KILLS of them here."""
     process = job("600", EXIT="3")
     number = os.environ.get("TRACETUI_KILLS", "6")
-    command = [sys.executable, "-c", KILLED, str(process.pid), str(tmp_path), number]
-    subprocess.run(command, check=True)
+    subprocess.run([sys.executable, "-c", KILLED, str(process.pid), str(tmp_path), number], check=True)
     recorded, _ = follow(record.record([found(process)], SHORT, tmp_path))
     assert len(recorded.paths) == 1, "and it can still be asked"
     assert process.poll() is None
@@ -775,7 +720,7 @@ def test_killed_at_any_moment_the_job_goes_on(job: Start, tmp_path: Path) -> Non
     assert lines == [f"step {n}" for n in range(2, len(lines) + 2)]
 
 
-def test_the_job_killed_at_any_moment_is_said(job: Start, tmp_path: Path) -> None:
+def test_the_job_killed_at_any_moment_is_said(job, tmp_path):
     random.seed(12)
     for _ in range(4):
         process = job("600")
@@ -787,8 +732,6 @@ def test_the_job_killed_at_any_moment_is_said(job: Start, tmp_path: Path) -> Non
 
 
 # The commands
-
-
 @pytest.fixture
 def meetings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The user's runtime directory."""
@@ -806,7 +749,7 @@ def started_by_run(*words: str, **more: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=-1, stderr=-1, **more)  # type: ignore[call-overload, no-any-return]
 
 
-def test_run_is_the_command_itself(meetings: Path) -> None:
+def test_run_is_the_command_itself(meetings):
     """Its output, its exit code, its process id, its children, its signals."""
     code = (
         "import os, signal, sys, subprocess\n"
@@ -839,7 +782,7 @@ def test_run_is_the_command_itself(meetings: Path) -> None:
         assert job.wait(300) == -signal.SIGTERM
 
 
-def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
+def test_run_says_what_it_cannot_start(meetings, tmp_path):
     with started_by_run(str(tmp_path / "nothing")) as job:
         assert job.communicate()[1].decode().endswith("nothing: no such command\n")
     assert job.returncode == 127
@@ -849,7 +792,7 @@ def test_run_says_what_it_cannot_start(meetings: Path, tmp_path: Path) -> None:
     assert job.returncode == 126
 
 
-def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path):
     """/tmp is read-only, say: here there is none."""
     code = (
         "import sys; from pathlib import Path; from tracetui.capture.live import meeting_folders\n"
@@ -862,7 +805,7 @@ def test_a_command_that_cannot_be_asked_runs_all_the_same(tmp_path: Path) -> Non
     assert f"this command cannot be recorded: {tmp_path}/a/b is not a folder: set TMPDIR to" in done.stderr
 
 
-def test_what_has_our_name_in_tmp_is_left_alone() -> None:
+def test_what_has_our_name_in_tmp_is_left_alone():
     """Another user may have made it; here it is a file."""
     temporary = Path(tempfile.mkdtemp(prefix="t", dir="/tmp"))  # sockets need a short path
     (temporary / f"tracetui-{os.getuid()}").touch()
@@ -877,14 +820,13 @@ def test_what_has_our_name_in_tmp_is_left_alone() -> None:
             [sys.executable, "-c", code, *words], env=env, capture_output=True, text=True, check=True
         )
         folder = re.search(r"KINETO_ONDEMAND_TRACE_DIR=(.*)", done.stdout)
-        assert folder is not None
         assert re.fullmatch(rf"{temporary}/tracetui-{os.getuid()}-\w{{8}}", folder[1])
         assert done.stderr == ""
     wait_for(lambda: not _signalled(str(temporary), signal.SIGKILL))
     shutil.rmtree(temporary)
 
 
-def test_a_job_is_found_from_any_environment(meetings: Path, tmp_path: Path) -> None:
+def test_a_job_is_found_from_any_environment(meetings, tmp_path):
     """As over ssh, or from cron: by what the process has open, not by our variables."""
     with started_by_run(sys.executable, "-I", "-S", str(CLIENT), "600") as job:
         wait_for(lambda: processes.find(job.pid) is not None)
@@ -896,14 +838,13 @@ def test_a_job_is_found_from_any_environment(meetings: Path, tmp_path: Path) -> 
     assert "aten::mm" in load(tmp_path / done.stdout.strip()).names
 
 
-def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings: Path, tmp_path: Path) -> None:
+def test_a_job_of_run_is_answered_recorded_and_unchanged(meetings, tmp_path):
     stop = tmp_path / "stop"
     with started_by_run(
         sys.executable, "-I", "-S", str(CLIENT), "600", env={**os.environ, "EXIT": "5", "STOP": str(stop)}
     ) as job:
         wait_for(lambda: processes.find(job.pid) is not None)
         one = processes.find(job.pid)
-        assert one is not None
         assert one.folder is not None
         wait_for((Path(one.folder) / "dynolog").exists)
         listed = json.loads(run("attach", "--list", "--json").stdout)
@@ -933,14 +874,13 @@ def _signalled(folder: str, what: signal.Signals) -> bool:
     return found
 
 
-def test_the_answerer_killed_or_stopped_changes_nothing(meetings: Path, tmp_path: Path) -> None:
+def test_the_answerer_killed_or_stopped_changes_nothing(meetings, tmp_path):
     for what in (signal.SIGKILL, signal.SIGSTOP):
         stop = tmp_path / what.name
         command = [sys.executable, "-I", "-S", str(CLIENT), "600"]
         with started_by_run(*command, env={**os.environ, "STOP": str(stop)}) as job:
             wait_for(lambda: processes.find(job.pid) is not None)
             one = processes.find(job.pid)
-            assert one is not None
             assert one.folder is not None
             # Not before it answers: until then it may have the lock without having said so.
             wait_for((Path(one.folder) / "dynolog").exists)
@@ -952,7 +892,7 @@ def test_the_answerer_killed_or_stopped_changes_nothing(meetings: Path, tmp_path
         assert (err, job.returncode, out.splitlines()[-1]) == (b"", 0, b"done")
 
 
-def test_every_and_keep_until_the_job_ends(job: Start, meeting: Path, tmp_path: Path) -> None:
+def test_every_and_keep_until_the_job_ends(job, meeting, tmp_path):
     process = job("600")
     out = tmp_path / "out"
     seen = set[Path]()
@@ -973,9 +913,7 @@ def test_every_and_keep_until_the_job_ends(job: Start, meeting: Path, tmp_path: 
     assert sorted(out.iterdir()) == sorted(printed[-2:])
 
 
-def test_a_job_that_was_started_again_is_recorded_on(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_was_started_again_is_recorded_on(job, tmp_path, monkeypatch):
     words = "600", "0.05", str(tmp_path)  # other tests' jobs have the same name
     first, second = job(*words), list[subprocess.Popen[str]]()
 
@@ -999,7 +937,7 @@ def test_a_job_that_was_started_again_is_recorded_on(
     assert f"process {second[0].pid} has ended" in result.stderr
 
 
-def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_said(tmp_path):
     assert "was not started for this" in run("attach", str(os.getpid())).stderr
     assert "there is no process" in run("attach", "4194300").stderr
     missing = run("attach", "no such job", "--no-wait")
@@ -1015,15 +953,13 @@ def test_what_cannot_be_asked_is_said(tmp_path: Path) -> None:
     }.items():
         result = run("attach", *words)
         assert (result.exit_code, text in result.stderr) == (2, True), result.stderr
-    folder = run("attach", "1", "-o", str(tmp_path / "a" / "b"))
-    assert "cannot write to" in folder.stderr
+    assert "cannot write to" in run("attach", "1", "-o", str(tmp_path / "a" / "b")).stderr
     (tmp_path / "file").touch()
     assert "it is not a folder" in run("attach", "1", "-o", str(tmp_path / "file")).stderr
 
 
-def test_one_that_has_not_imported_pytorch_is_said(meeting: Path) -> None:
-    env = {**os.environ, **launch.environment(meeting, {})}
-    with subprocess.Popen(["sleep", "600"], env=env) as early:
+def test_one_that_has_not_imported_pytorch_is_said(meeting):
+    with subprocess.Popen(["sleep", "600"], env={**os.environ, **launch.environment(meeting, {})}) as early:
         wait_for(lambda: procfs.arguments(early.pid) == ["sleep", "600"])
         result = run("attach", str(early.pid), "--no-wait")
         early.kill()
@@ -1031,7 +967,7 @@ def test_one_that_has_not_imported_pytorch_is_said(meeting: Path) -> None:
     assert result.stderr == f"tracetui: process {early.pid} has not imported PyTorch, at least not yet\n"
 
 
-def test_one_that_has_closed_its_socket_is_said(meeting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_has_closed_its_socket_is_said(meeting, monkeypatch):
     env = {**os.environ, **launch.environment(meeting, {})}
     monkeypatch.setattr(procfs, "has_torch", lambda pid: True)
     monkeypatch.setattr("tracetui.cli.attach.SOCKET_SECONDS", 0.1)
@@ -1058,9 +994,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *those: subprocess.Popen[str]) -> None
     )
 
 
-def test_the_only_job_is_named_and_taken_if_run_started_it(
-    job: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_only_job_is_named_and_taken_if_run_started_it(job, tmp_path, monkeypatch):
     words = "attach", "--no-open", "--duration", "50ms", "-o", str(tmp_path)
     one = job("600")
     only(monkeypatch, one)
@@ -1081,7 +1015,7 @@ def test_the_only_job_is_named_and_taken_if_run_started_it(
     assert run(*words).exit_code == 2, "one of two is never picked"
 
 
-def test_a_job_that_nobody_named_is_asked_about(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_nobody_named_is_asked_about(job, monkeypatch):
     one = job("600")
     only(monkeypatch, one)
     terminal = SimpleNamespace(isatty=lambda: True)
@@ -1093,7 +1027,7 @@ def test_a_job_that_nobody_named_is_asked_about(job: Start, monkeypatch: pytest.
     assert re.fullmatch(rf"Record {one.pid} python.* \(runs for \d+ s\)\?", asked[0])
 
 
-def test_another_job_is_not_the_same_started_again(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_job_is_not_the_same_started_again(job, monkeypatch):
     one, other = job("600"), job("601")
     before = found(one)
     only(monkeypatch, other)
@@ -1108,7 +1042,7 @@ def test_another_job_is_not_the_same_started_again(job: Start, monkeypatch: pyte
         attach._started_again(None, False, before)
 
 
-def test_others_processes_and_folders_are_said(job: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_processes_and_folders_are_said(job, monkeypatch):
     one = job("600")
     with monkeypatch.context() as patch:
         patch.setattr(processes, "_same", lambda pid, folder: False)
@@ -1124,7 +1058,7 @@ def test_others_processes_and_folders_are_said(job: Start, monkeypatch: pytest.M
     assert one.pid not in {each.pid for each in processes.processes()}
 
 
-def test_gpus_that_are_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_gpus_that_are_not_known(monkeypatch, tmp_path):
     """Without nvidia-ml-py nobody tells which GPU a process uses: that is not the same as none."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     for devices, text in ((str(tmp_path),), "?"), ((str(tmp_path / "none"),), "-"):
@@ -1137,7 +1071,7 @@ def test_gpus_that_are_not_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert row["gpus"] == []
 
 
-def test_several_jobs_are_named_not_guessed(job: Start, tmp_path: Path) -> None:
+def test_several_jobs_are_named_not_guessed(job, tmp_path):
     words = "600", "0.05", str(tmp_path)  # other tests' jobs have the same name
     pids = {job(*words).pid, job(*words).pid}
     result = run("attach", str(tmp_path), "--no-open")
@@ -1162,26 +1096,22 @@ main(["attach", "no such job"])
 """
 
 
-@pytest.mark.parametrize(
-    ("where", "number", "code", "said"),
-    [
-        ("click", signal.SIGINT, -signal.SIGINT, ""),  # for a shell, 130
-        ("click", signal.SIGHUP, -signal.SIGHUP, ""),
-        ("tracetui.cli.attach", signal.SIGINT, 130, ""),
-        ("tracetui.capture.live.processes", signal.SIGINT, 130, "tracetui: nothing was recorded\n"),
-        ("tracetui.capture.live.processes", signal.SIGTERM, 143, "tracetui: nothing was recorded\n"),
-        ("tracetui.capture.live.processes", signal.SIGHUP, 129, "tracetui: nothing was recorded\n"),
-    ],
-)
-def test_stopped_in_its_first_moments(where: str, number: int, code: int, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("where", "number", "code", "said"), [
+    ("click", signal.SIGINT, -signal.SIGINT, ""),  # for a shell, 130
+    ("click", signal.SIGHUP, -signal.SIGHUP, ""),
+    ("tracetui.cli.attach", signal.SIGINT, 130, ""),
+    ("tracetui.capture.live.processes", signal.SIGINT, 130, "tracetui: nothing was recorded\n"),
+    ("tracetui.capture.live.processes", signal.SIGTERM, 143, "tracetui: nothing was recorded\n"),
+    ("tracetui.capture.live.processes", signal.SIGHUP, 129, "tracetui: nothing was recorded\n"),
+])  # fmt: skip
+def test_stopped_in_its_first_moments(where, number, code, said, tmp_path):
     command = [sys.executable, "-c", STOPPED, where, str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
-    left = [path.name for path in tmp_path.rglob("*")]
-    assert left == (["traces"] if said else [])
+    assert [path.name for path in tmp_path.rglob("*")] == (["traces"] if said else [])
 
 
-def test_stopped_while_it_waits_for_a_job(tmp_path: Path) -> None:
+def test_stopped_while_it_waits_for_a_job(tmp_path):
     command = [sys.executable, "-m", "tracetui", "attach", "no such job"]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with subprocess.Popen(command, stdout=-1, stderr=-1, text=True, cwd=tmp_path) as waiting:
@@ -1192,7 +1122,7 @@ def test_stopped_while_it_waits_for_a_job(tmp_path: Path) -> None:
         assert (waiting.returncode, out, err) == (128 + number, "", "tracetui: nothing was recorded\n")
 
 
-def test_stopped_at_the_question_which_job(job: Start, tmp_path: Path) -> None:
+def test_stopped_at_the_question_which_job(job, tmp_path):
     """The terminal is as it was; it has a Ctrl+C of its own."""
     import termios  # not on Windows
 
@@ -1229,7 +1159,7 @@ def test_stopped_at_the_question_which_job(job: Start, tmp_path: Path) -> None:
     assert seen.rstrip().endswith(b"tracetui: nothing was recorded")
 
 
-def test_it_asks_before_anything_slow_is_imported() -> None:
+def test_it_asks_before_anything_slow_is_imported():
     code = (
         "import sys, tracetui.cli.main, tracetui.cli.attach, tracetui.capture.live.record\n"
         "assert not {'numpy', 'textual', 'rich'} & sys.modules.keys()\n"
@@ -1239,7 +1169,7 @@ def test_it_asks_before_anything_slow_is_imported() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_env_for_each_way_to_start_a_job(meetings: Path) -> None:
+def test_env_for_each_way_to_start_a_job(meetings):
     plain = dict(line.split("=", 1) for line in run("env", "--format", "plain").stdout.splitlines())
     assert plain == json.loads(run("env", "--format", "json").stdout)
     assert "TRACETUI_RUN" not in plain
@@ -1255,6 +1185,6 @@ def test_env_for_each_way_to_start_a_job(meetings: Path) -> None:
     assert "is open to other users" in run("env", "--dir", "/tmp").stderr
 
 
-def test_started_is_none_for_no_process() -> None:
+def test_started_is_none_for_no_process():
     assert started(2**22 - 1) is None
     assert started(os.getpid()) is not None

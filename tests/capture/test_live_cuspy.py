@@ -1,10 +1,7 @@
 """Jobs that use Cuspy, PyTorch's second profiler: attach and --inject do not take it away in silence."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,41 +12,34 @@ from tracetui.capture.live.processes import Process
 from tracetui.capture.live.record import record
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
-
 MAPS = "7f0-7f1 r-xp 0 00:00 1 /env/site-packages/cupti/cupti.cpython-312-x86_64-linux-gnu.so\n"
 
 
-@pytest.mark.parametrize(
-    ("files", "command", "named"),
-    [
-        ({"train.py": "tp.CuspyConfig()"}, "python -u train.py --x", "train.py"),
-        ({"train.py": "{'backend': 'cuspy'}"}, "torchrun --nproc-per-node 2 train.py", "train.py"),
-        ({"train.py": "import torch, profiling\nfrom lib.prof import x", "lib/prof.py": "CuspyConfig"},
-         "python train.py", "lib/prof.py"),
-        ({"pkg/train.py": "CuspyConfig"}, "python -m pkg.train", "pkg/train.py"),
-        ({"pkg/__init__.py": "", "pkg/__main__.py": "CuspyConfig"}, "python -m pkg", "pkg/__main__.py"),
-        ({"a.py": "import b", "b.py": "import a"}, "python a.py", None),
-        ({"train.py": "import torch.profiler"}, "python train.py", None),
-        ({}, "python missing.py -m", None),
-        ({}, "", None),
-    ],
-)  # fmt: skip
-def test_the_source_that_names_it(
-    files: dict[str, str], command: str, named: str | None, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("files", "command", "named"), [
+    ({"train.py": "tp.CuspyConfig()"}, "python -u train.py --x", "train.py"),
+    ({"train.py": "{'backend': 'cuspy'}"}, "torchrun --nproc-per-node 2 train.py", "train.py"),
+    ({"train.py": "import torch, profiling\nfrom lib.prof import x", "lib/prof.py": "CuspyConfig"},
+     "python train.py", "lib/prof.py"),
+    ({"pkg/train.py": "CuspyConfig"}, "python -m pkg.train", "pkg/train.py"),
+    ({"pkg/__init__.py": "", "pkg/__main__.py": "CuspyConfig"}, "python -m pkg", "pkg/__main__.py"),
+    ({"a.py": "import b", "b.py": "import a"}, "python a.py", None),
+    ({"train.py": "import torch.profiler"}, "python train.py", None),
+    ({}, "python missing.py -m", None),
+    ({}, "", None),
+])  # fmt: skip
+def test_the_source_that_names_it(files, command, named, tmp_path):
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    found = cuspy.named_in(command.split(), str(tmp_path))
-    assert found == (named and str(tmp_path / named))
+    assert cuspy.named_in(command.split(), str(tmp_path)) == (named and str(tmp_path / named))
 
 
 def process(pid: int, *command: str) -> Process:
     return Process(pid, pid, 1, 0, command, "me", None, 1, None)
 
 
-def test_attach_refuses_a_process_that_has_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attach_refuses_a_process_that_has_begun(tmp_path, monkeypatch):
     place = tmp_path / "proc" / "4242"
     place.mkdir(parents=True)
     (place / "maps").write_text(MAPS)
@@ -61,7 +51,7 @@ def test_attach_refuses_a_process_that_has_begun(tmp_path: Path, monkeypatch: py
     assert not cuspy.used_by(4243)
 
 
-def test_inject_refuses_it_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_inject_refuses_it_too(monkeypatch, tmp_path):
     monkeypatch.setattr(cuspy, "used_by", lambda pid: True)
     monkeypatch.setattr(inject, "_run", _says_3_14)
     asleep = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -77,7 +67,7 @@ def _says_3_14(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess([], 0, "3 14 True\n", "")
 
 
-def test_attach_says_what_one_loses_that_has_not(tmp_path: Path) -> None:
+def test_attach_says_what_one_loses_that_has_not(tmp_path):
     from tracetui.capture.live.record import _of_cuspy
 
     script = tmp_path / "user.py"

@@ -1,7 +1,5 @@
 """A daemon that answers as dynolog does, and others that do not."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct
@@ -59,12 +57,9 @@ class Daemon:
         free = [pid for pid in matched if not known[pid]][: request["process_limit"]]
         known |= dict.fromkeys(free, True)
         reply = {
-            "processesMatched": matched,
-            "eventProfilersTriggered": [],
-            "activityProfilersTriggered": free,
-            "eventProfilersBusy": 0,
-            "activityProfilersBusy": len(matched) - len(free),
-        }
+            "processesMatched": matched, "eventProfilersTriggered": [], "activityProfilersTriggered": free,
+            "eventProfilersBusy": 0, "activityProfilersBusy": len(matched) - len(free)
+        }  # fmt: skip
         connection.sendall(packed(reply))
 
 
@@ -75,21 +70,16 @@ def daemon() -> Iterator[Daemon]:
     daemon.door.close()
 
 
-def test_the_request_is_handed_over(daemon: Daemon) -> None:
+def test_the_request_is_handed_over(daemon):
     daemon.jobs[0] = {100_000_001: False, 100_000_002: False, 100_000_003: False}
     assert ask_daemon(CONFIG, [100_000_001, 100_000_003], daemon.port) == 2
-    assert daemon.requests == [
-        {
-            "fn": "setKinetOnDemandRequest",
-            "config": CONFIG,
-            "job_id": 0,
-            "pids": [100_000_001, 100_000_003],
-            "process_limit": 1000,
-        }
-    ]
+    assert daemon.requests == [{
+        "fn": "setKinetOnDemandRequest", "config": CONFIG, "job_id": 0, "pids": [100_000_001, 100_000_003],
+        "process_limit": 1000
+    }]  # fmt: skip
 
 
-def test_a_process_that_has_not_taken_an_earlier_request_is_busy(daemon: Daemon) -> None:
+def test_a_process_that_has_not_taken_an_earlier_request_is_busy(daemon):
     daemon.jobs[0] = {100_000_001: False, 100_000_002: False}
     assert ask_daemon(CONFIG, [100_000_001], daemon.port) == 1
     with pytest.raises(AttachError, match="has a request for 100000001 that the process has not taken yet"):
@@ -97,13 +87,13 @@ def test_a_process_that_has_not_taken_an_earlier_request_is_busy(daemon: Daemon)
     assert ask_daemon(CONFIG, [100_000_001, 100_000_002], daemon.port) == 1
 
 
-def test_a_process_that_it_does_not_know(daemon: Daemon) -> None:
+def test_a_process_that_it_does_not_know(daemon):
     with pytest.raises(AttachError, match="does not know 100000001: start it with KINETO_USE_DAEMON=1"):
         ask_daemon(CONFIG, [100_000_001], daemon.port)
 
 
 @pytest.mark.parametrize("pids", [[], [0], [-1, 5]])
-def test_all_processes_are_never_asked_by_accident(daemon: Daemon, pids: list[int]) -> None:
+def test_all_processes_are_never_asked_by_accident(daemon, pids):
     daemon.jobs[0] = {100_000_001: False}
     with pytest.raises(ValueError, match="no process ids"):
         ask_daemon(CONFIG, pids, daemon.port)
@@ -111,20 +101,19 @@ def test_all_processes_are_never_asked_by_accident(daemon: Daemon, pids: list[in
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_the_processes_of_a_slurm_job_are_asked_by_its_number(daemon: Daemon) -> None:
+def test_the_processes_of_a_slurm_job_are_asked_by_its_number(daemon):
     with subprocess.Popen(["sleep", "60"], env={"SLURM_JOB_ID": "4711"}) as process:
         while b"sleep" not in Path(f"/proc/{process.pid}/cmdline").read_bytes():
             time.sleep(0.01)
         daemon.jobs = {0: {100_000_001: False}, 4711: {process.pid: False}}
         assert ask_daemon(CONFIG, [process.pid, 100_000_001], daemon.port) == 2
         assert [(request["job_id"], request["pids"]) for request in daemon.requests] == [
-            (4711, [process.pid]),
-            (0, [100_000_001]),
-        ]
+            (4711, [process.pid]), (0, [100_000_001])
+        ]  # fmt: skip
         process.kill()
 
 
-def test_an_answer_in_pieces(daemon: Daemon) -> None:
+def test_an_answer_in_pieces(daemon):
     reply = packed({"activityProfilersTriggered": [1]})
 
     def slowly(connection: socket.socket) -> None:
@@ -137,31 +126,26 @@ def test_an_answer_in_pieces(daemon: Daemon) -> None:
     assert ask_daemon(CONFIG, [100_000_001], daemon.port) == 1
 
 
-@pytest.mark.parametrize(
-    ("reply", "message"),
-    [
-        (b"", "closed the connection"),
-        (b"\x01\x00", "closed the connection"),
-        (packed({})[:-1], "closed the connection"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not a dynolog daemon"),
-        (struct.pack("=i", -5) + b"{}", "is not a dynolog daemon"),
-        (struct.pack("=i", 0), "is not a dynolog daemon"),
-        (struct.pack("=i", 4) + b"\xff\xfe{}", "is not a dynolog daemon"),
-        (struct.pack("=i", 100_000) + b"[" * 100_000, "is not a dynolog daemon"),
-        (packed([1, 2]), "is not a dynolog daemon"),
-        (packed({"status": "failed"}), "refuses the request"),
-        (packed({"activityProfilersTriggered": "many"}), "does not know"),
-        (packed({"activityProfilersTriggered": -3, "activityProfilersBusy": None}), "does not know"),
-    ],
-)
-def test_nonsense(daemon: Daemon, reply: bytes, message: str) -> None:
+@pytest.mark.parametrize(("reply", "message"), [
+    (b"", "closed the connection"), (b"\x01\x00", "closed the connection"),
+    (packed({})[:-1], "closed the connection"),
+    (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not a dynolog daemon"),
+    (struct.pack("=i", -5) + b"{}", "is not a dynolog daemon"),
+    (struct.pack("=i", 0), "is not a dynolog daemon"),
+    (struct.pack("=i", 4) + b"\xff\xfe{}", "is not a dynolog daemon"),
+    (struct.pack("=i", 100_000) + b"[" * 100_000, "is not a dynolog daemon"),
+    (packed([1, 2]), "is not a dynolog daemon"), (packed({"status": "failed"}), "refuses the request"),
+    (packed({"activityProfilersTriggered": "many"}), "does not know"),
+    (packed({"activityProfilersTriggered": -3, "activityProfilersBusy": None}), "does not know")
+])  # fmt: skip
+def test_nonsense(daemon, reply, message):
     daemon.answer = lambda connection: (connection.recv(9999), connection.sendall(reply))
     with pytest.raises(AttachError, match=message):
         ask_daemon(CONFIG, [100_000_001], daemon.port)
 
 
 @pytest.mark.parametrize("drip", [b"", b"\x00"])
-def test_a_daemon_that_hangs(daemon: Daemon, drip: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_that_hangs(daemon, drip, monkeypatch):
     monkeypatch.setattr(dynolog, "SECONDS", 0.2)
 
     def hang(connection: socket.socket) -> None:
@@ -176,7 +160,7 @@ def test_a_daemon_that_hangs(daemon: Daemon, drip: bytes, monkeypatch: pytest.Mo
         ask_daemon(CONFIG, [100_000_001], daemon.port)
 
 
-def test_no_daemon(daemon: Daemon) -> None:
+def test_no_daemon(daemon):
     daemon.door.shutdown(socket.SHUT_RDWR)
     daemon.door.close()
     with pytest.raises(AttachError, match=f"no dynolog daemon listens at port {daemon.port}"):

@@ -4,8 +4,6 @@ On Python 3.14 the script gets there as it really does; before, by a signal, whi
 at the same point.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -27,7 +25,6 @@ from . import warm
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 torch_too = pytest.mark.torch
-
 LIVE = hasattr(sys, "remote_exec")
 STANDIN = """
 import os, select, signal, sys
@@ -91,13 +88,10 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         program = tmp_path / "program.py"
         program.write_text(STANDIN + text)
         process: subprocess.Popen[str] = (subprocess.Popen if cold else warm.Popen)(
-            [sys.executable, "-u", str(program)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "STANDIN": str(standin), "OMP_NUM_THREADS": "1"},
-        )
+            [sys.executable, "-u", str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, "STANDIN": str(standin), "OMP_NUM_THREADS": "1"}
+        )  # fmt: skip
         started.append(process)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -134,9 +128,7 @@ def slices(recorded: Recorded) -> list[dict[str, Any]]:
 
 
 @torch_too
-def test_all_threads_are_recorded_and_nothing_is_left(
-    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
-) -> None:
+def test_all_threads_are_recorded_and_nothing_is_left(start, tmp_path):
     process = start(LOOP)
     *events, recorded = record_injected(process.pid, RecordRequest(0.2, steps=3), tmp_path / "out")
     assert isinstance(recorded, Recorded)
@@ -161,7 +153,7 @@ def test_all_threads_are_recorded_and_nothing_is_left(
 
 
 @torch_too
-def test_what_is_recorded_and_again(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+def test_what_is_recorded_and_again(start, tmp_path):
     process = start(LOOP)
     *_, plain = record_injected(process.pid, RecordRequest(0.1), tmp_path / "out")
     asked = RecordRequest(0.1, with_stack=True, record_shapes=True, profile_memory=True)
@@ -178,9 +170,7 @@ def test_what_is_recorded_and_again(start: Callable[..., subprocess.Popen[str]],
 
 
 @torch_too
-def test_a_process_that_records_itself_is_left_alone(
-    start: Callable[..., subprocess.Popen[str]], tmp_path: Path
-) -> None:
+def test_a_process_that_records_itself_is_left_alone(start, tmp_path):
     process = start(
         "import torch\n"
         "with torch.profiler.profile() as profile:\n"
@@ -199,7 +189,7 @@ def test_a_process_that_records_itself_is_left_alone(
 
 
 @pytest.mark.skipif(LIVE, reason="is found before")
-def test_a_process_without_torch(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+def test_a_process_without_torch(start, tmp_path):
     process = start("print('ready', flush=True)\nwhile not told_to_end(0.01): pass", cold=True)
     with pytest.raises(AttachError, match="it has not imported PyTorch"):
         list(record_injected(process.pid, RecordRequest(0.1), tmp_path / "out"))
@@ -209,7 +199,7 @@ def test_a_process_without_torch(start: Callable[..., subprocess.Popen[str]], tm
 
 
 @torch_too
-def test_a_process_that_ends_meanwhile(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+def test_a_process_that_ends_meanwhile(start, tmp_path):
     process = start(LOOP, cold=True)
     assert process.stdin is not None
     events = record_injected(process.pid, RecordRequest(3600), tmp_path / "out")
@@ -227,9 +217,7 @@ def test_a_process_that_ends_meanwhile(start: Callable[..., subprocess.Popen[str
 
 @torch_too
 @pytest.mark.parametrize("stage", [Stage.WARMING_UP, Stage.RECORDING])
-def test_a_recording_that_is_broken_off(
-    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, stage: Stage
-) -> None:
+def test_a_recording_that_is_broken_off(start, tmp_path, stage):
     process = start(LOOP)
     wanted = RecordRequest(60, start_in=60 if stage is Stage.WARMING_UP else 0)
     events = record_injected(process.pid, wanted, tmp_path / "out")
@@ -260,7 +248,7 @@ for event in tests.record_injected(int(sys.argv[1]), RecordRequest(60), Path(sys
 
 
 @torch_too
-def test_who_asked_is_killed(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
+def test_who_asked_is_killed(start, tmp_path):
     process = start(LOOP)
     command = [sys.executable, "-c", ASKER, str(process.pid), str(tmp_path / "temporary")]
     root = Path(__file__).parents[2]
@@ -277,9 +265,7 @@ def test_who_asked_is_killed(start: Callable[..., subprocess.Popen[str]], tmp_pa
 
 
 @torch_too
-def test_a_main_thread_in_a_long_call(
-    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_main_thread_in_a_long_call(start, tmp_path, monkeypatch):
     """It runs the script when it is back, long after everybody has gone: that then only cleans up."""
     monkeypatch.setattr(inject, "BEGIN_SECONDS", 0.3)
     process = start(
@@ -299,9 +285,7 @@ def test_a_main_thread_in_a_long_call(
     assert process.wait() == 0
 
 
-def test_errors_are_shown_safely(
-    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_are_shown_safely(start, tmp_path, monkeypatch):
     def fail(pid: int, script: Path) -> None:
         (script.parent / "error").write_text("RuntimeError: \x1b[2J\nno\n" + "x" * 999)
         (script.parent / "began").touch()
@@ -318,8 +302,6 @@ def test_errors_are_shown_safely(
 
 
 # --- Why a process cannot be asked ------------------------------------------------------------------------
-
-
 def refusal(pid: int, output: Path) -> str:
     with pytest.raises(AttachError) as caught:
         list(record_injected(pid, RecordRequest(0.1), output))
@@ -327,18 +309,18 @@ def refusal(pid: int, output: Path) -> str:
     return str(caught.value)
 
 
-def test_there_is_no_such_process(tmp_path: Path) -> None:
+def test_there_is_no_such_process(tmp_path):
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert refusal(process.pid, tmp_path / "out") == f"there is no process {process.pid}"
 
 
-def test_another_users_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_users_process(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert "is another user's: run tracetui as that user" in refusal(os.getpid(), tmp_path / "out")
 
 
-def test_a_program_that_is_not_python_is_never_run(tmp_path: Path) -> None:
+def test_a_program_that_is_not_python_is_never_run(tmp_path):
     with subprocess.Popen(["sleep", "60"]) as process:
         while procfs.is_python(process.pid):  # not yet what it will be
             time.sleep(0.01)
@@ -348,7 +330,7 @@ def test_a_program_that_is_not_python_is_never_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(LIVE, reason="needs an older Python")
-def test_an_older_python(tmp_path: Path) -> None:
+def test_an_older_python(tmp_path):
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     assert refusal(os.getpid(), tmp_path / "out") == (
         f"process {os.getpid()} runs Python {version}, and only 3.14 or later can be asked without having "
@@ -363,20 +345,17 @@ def answers(
     monkeypatch.setattr(inject, "_run", lambda *_: answer)
 
 
-def test_torch_is_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_is_not_imported(tmp_path, monkeypatch):
     answers(monkeypatch)
     with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
         assert "has not imported PyTorch, at least not yet" in refusal(process.pid, tmp_path / "out")
         process.kill()
 
 
-@pytest.mark.parametrize(
-    ("variables", "options"),
-    [({"PYTHON_DISABLE_REMOTE_DEBUG": "1"}, []), ({}, ["-X", "disable_remote_debug"])],
-)
-def test_remote_debugging_is_disabled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], options: list[str]
-) -> None:
+@pytest.mark.parametrize(("variables", "options"), [
+    ({"PYTHON_DISABLE_REMOTE_DEBUG": "1"}, []), ({}, ["-X", "disable_remote_debug"])
+])  # fmt: skip
+def test_remote_debugging_is_disabled(tmp_path, monkeypatch, variables, options):
     answers(monkeypatch)
     command = [sys.executable, *options, "-S", "-c", "print(flush=True); input()"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -386,28 +365,17 @@ def test_remote_debugging_is_disabled(
         process.kill()
 
 
-def test_a_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container(tmp_path, monkeypatch):
     monkeypatch.setattr(procfs, "sees_our_files", lambda _: False)
     assert "runs in a container: run tracetui in that container" in refusal(os.getpid(), tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    ("scope", "words"),
-    [
-        (
-            "1\n",
-            "only its parent may, since kernel.yama.ptrace_scope is 1, which an administrator can set to 0",
-        ),
-        (
-            "3\n",
-            "only an administrator may, since kernel.yama.ptrace_scope is 3; or start it with tracetui run",
-        ),
-        (None, "docker run --cap-add SYS_PTRACE"),
-    ],
-)
-def test_no_right_to_trace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str | None, words: str
-) -> None:
+@pytest.mark.parametrize(("scope", "words"), [
+    ("1\n", "only its parent may, since kernel.yama.ptrace_scope is 1, which an administrator can set to 0"),
+    ("3\n", "only an administrator may, since kernel.yama.ptrace_scope is 3; or start it with tracetui run"),
+    (None, "docker run --cap-add SYS_PTRACE")
+])  # fmt: skip
+def test_no_right_to_trace(tmp_path, monkeypatch, scope, words):
     monkeypatch.setattr(inject, "_check", lambda _: None)
     answers(monkeypatch, stderr="Traceback…\nPermissionError: [Errno 1] Operation not permitted\n", code=1)
     right = inject._right_to_trace
@@ -428,7 +396,7 @@ def test_no_right_to_trace(
     assert is_clean(tmp_path)
 
 
-def test_what_python_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_python_says_otherwise(tmp_path, monkeypatch):
     monkeypatch.setattr(inject, "_check", lambda _: None)
     answers(monkeypatch, stderr="RuntimeError: \x1b[31mNo\n", code=1)
     with pytest.raises(AttachError, match=r"cannot be asked \(RuntimeError: ␛\[31mNo\): start it with"):
@@ -436,6 +404,6 @@ def test_what_python_says_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert is_clean(tmp_path)
 
 
-def test_the_process_s_own_python_is_run() -> None:
+def test_the_process_s_own_python_is_run():
     ended = inject._run(os.getpid(), procfs.environment(os.getpid()), "-c", inject._VERSION)
     assert ended.stdout.split() == [*map(str, sys.version_info[:2]), str(LIVE)]

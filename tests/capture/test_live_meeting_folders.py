@@ -1,14 +1,12 @@
 """Where jobs and `attach` meet: in a folder that is still there when the user has logged out."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,23 +34,22 @@ def systemd(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     shutil.rmtree(root)
 
 
-def test_not_where_systemd_removes_it_at_logout(systemd: Path) -> None:
+def test_not_where_systemd_removes_it_at_logout(systemd):
     assert meeting_folders.meeting_root() == systemd / "tmp" / OURS / "run"
     import pwd  # not on Windows
 
-    me = systemd / "linger" / pwd.getpwuid(os.getuid()).pw_name
-    me.touch()
+    (systemd / "linger" / pwd.getpwuid(os.getuid()).pw_name).touch()
     assert meeting_folders.meeting_root() == systemd / "user/1/tracetui"
 
 
-def test_in_a_folder_that_the_user_named(systemd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_folder_that_the_user_named(systemd, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(systemd / "tmp"))
     assert meeting_folders.meeting_root() == systemd / "tmp/tracetui"
     monkeypatch.setenv("XDG_RUNTIME_DIR", "tmp")  # not absolute: nobody knows where
     assert meeting_folders.meeting_root() == systemd / "tmp" / OURS / "run"
 
 
-def test_what_was_left_behind_is_removed_a_day_later(systemd: Path) -> None:
+def test_what_was_left_behind_is_removed_a_day_later(systemd):
     """But not the folder of a job that still runs, though nobody answers it, nor the shared one."""
     root = meeting_folders.meeting_root()
     folders = {name: root / name for name in ("0000dead", "0000live", "0000new0", "shared")}
@@ -111,9 +108,7 @@ def _of_another(path: Path) -> None:
 @pytest.mark.parametrize(
     "squat", [_file, _to_nothing, _to_a_folder, _open_to_all, pytest.param(_of_another, marks=as_root)]
 )
-def test_another_name_is_taken_where_ours_is_not_safe(
-    systemd: Path, monkeypatch: pytest.MonkeyPatch, squat: Callable[[Path], None]
-) -> None:
+def test_another_name_is_taken_where_ours_is_not_safe(systemd, monkeypatch, squat):
     temporary = systemd / "tmp"
     before = temporary.stat().st_mode
     squat(temporary / OURS)
@@ -131,9 +126,7 @@ def test_another_name_is_taken_where_ours_is_not_safe(
     assert temporary.stat().st_mode == before
 
 
-def test_another_folder_is_taken_where_tmp_is_not_safe(
-    systemd: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_folder_is_taken_where_tmp_is_not_safe(systemd, monkeypatch):
     other = systemd / "other"
     other.mkdir()
     monkeypatch.delenv("XDG_RUNTIME_DIR")
@@ -153,9 +146,7 @@ def test_another_folder_is_taken_where_tmp_is_not_safe(
     assert meeting_folders.recording_root() == other / OURS
 
 
-def test_sockets_are_where_their_paths_are_short_enough(
-    systemd: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sockets_are_where_their_paths_are_short_enough(systemd, monkeypatch):
     long = systemd / ("x" * 60)
     long.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
@@ -169,9 +160,7 @@ def test_sockets_are_where_their_paths_are_short_enough(
     assert meeting_folders.meeting_root() == systemd / "tmp" / OURS / "run"
 
 
-def test_the_folder_that_the_user_names_for_traces_is_enough(
-    systemd: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_that_the_user_names_for_traces_is_enough(systemd, monkeypatch):
     monkeypatch.setattr(meeting_folders, "TEMPORARY", systemd / "nothing")
     meeting = systemd / "user"
     found = launch.environment(meeting, {"KINETO_ONDEMAND_TRACE_DIR": str(systemd)})
@@ -183,7 +172,7 @@ def test_the_folder_that_the_user_names_for_traces_is_enough(
         launch.environment(meeting, {"KINETO_ONDEMAND_TRACE_DIR": ""})
 
 
-def test_a_folder_is_guarded_if_others_cannot_rename_what_is_in_it(systemd: Path) -> None:
+def test_a_folder_is_guarded_if_others_cannot_rename_what_is_in_it(systemd):
     inner = systemd / "tmp" / "inner"
     inner.mkdir()
     link = systemd / "link"
@@ -199,7 +188,7 @@ def test_a_folder_is_guarded_if_others_cannot_rename_what_is_in_it(systemd: Path
 
 
 @as_root
-def test_a_folder_is_not_guarded_if_it_is_in_another_users_hands(systemd: Path) -> None:
+def test_a_folder_is_not_guarded_if_it_is_in_another_users_hands(systemd):
     inner = systemd / "tmp" / "inner"
     inner.mkdir()
     (systemd / "tmp").chmod(0o775)
@@ -215,7 +204,7 @@ def test_a_folder_is_not_guarded_if_it_is_in_another_users_hands(systemd: Path) 
 
 
 @as_root
-def test_what_another_user_left_is_not_removed(systemd: Path) -> None:
+def test_what_another_user_left_is_not_removed(systemd):
     theirs = systemd / "tmp" / "recording-theirs"
     theirs.mkdir()
     os.chown(theirs, OTHER, OTHER)

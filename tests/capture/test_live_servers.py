@@ -1,7 +1,5 @@
 """Servers that answer as vLLM and SGLang do, and what is made of their answers, files and failures."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -118,10 +116,9 @@ def vllm(standin: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S
         return 200, ""
 
     standin.answers = {
-        "GET /version": (200, '{"version": "0.15.0"}'),
-        "POST /start_profile": (200, ""),
-        "POST /stop_profile": stop,
-    }
+        "GET /version": (200, '{"version": "0.15.0"}'), "POST /start_profile": (200, ""),
+        "POST /stop_profile": stop
+    }  # fmt: skip
     runs_here(monkeypatch, arguments=["--profiler-config.torch_profiler_dir", str(folder)])
     return standin
 
@@ -153,11 +150,9 @@ def sglang(standin: Standin) -> Standin:
 
     info = {"model_path": "/models/llama", "tp_size": 1, "dp_size": 1, "version": "0.5.2"}
     standin.answers = {
-        "GET /get_server_info": (200, json.dumps(info)),
-        "GET /get_model_info": (200, "{}"),
-        "POST /start_profile": start,
-        "POST /stop_profile": stop,
-    }
+        "GET /get_server_info": (200, json.dumps(info)), "GET /get_model_info": (200, "{}"),
+        "POST /start_profile": start, "POST /stop_profile": stop
+    }  # fmt: skip
     return standin
 
 
@@ -183,17 +178,13 @@ def stages(events: list[LiveEvent]) -> list[Stage]:
     return [stage for stage, before in zip(found, [None, *found], strict=False) if stage is not before]
 
 
-def test_vllm_is_started_stopped_and_its_new_files_are_copied_rank_0_first(
-    vllm: Standin, tmp_path: Path
-) -> None:
+def test_vllm_is_started_stopped_and_its_new_files_are_copied_rank_0_first(vllm, tmp_path):
     events, recorded = record(vllm, tmp_path / "out", RecordRequest(duration=0.2))
     assert vllm.posted == ["POST /start_profile", "POST /stop_profile"]
     assert stages(events) == [Stage.ASKING, Stage.RECORDING, Stage.WRITING]
     assert [path.name.split(".")[0] for path in recorded.paths] == [
-        "dp0_pp0_tp0_rank0",
-        "dp0_pp0_tp1_rank1",
-        "host_77",
-    ]
+        "dp0_pp0_tp0_rank0", "dp0_pp0_tp1_rank1", "host_77"
+    ]  # fmt: skip
     assert [gzip.decompress(path.read_bytes()).decode() for path in recorded.paths] == [TRACE] * 3
     assert sorted(tmp_path.joinpath("out").iterdir()) == sorted(recorded.paths)  # nothing else
     assert len(list(tmp_path.joinpath("profiles").iterdir())) == 5  # and none was taken away
@@ -202,7 +193,7 @@ def test_vllm_is_started_stopped_and_its_new_files_are_copied_rank_0_first(
     )
 
 
-def test_the_server_records_for_as_long_as_asked(vllm: Standin, tmp_path: Path) -> None:
+def test_the_server_records_for_as_long_as_asked(vllm, tmp_path):
     times: list[float] = []
     for path in ("POST /start_profile", "POST /stop_profile"):
         answer = vllm.answers[path]
@@ -218,7 +209,7 @@ def test_the_server_records_for_as_long_as_asked(vllm: Standin, tmp_path: Path) 
     assert 0.3 <= times[1] - times[0] < 60
 
 
-def test_a_trace_of_the_same_name_is_never_overwritten(vllm: Standin, tmp_path: Path) -> None:
+def test_a_trace_of_the_same_name_is_never_overwritten(vllm, tmp_path):
     output = tmp_path / "out"
     output.mkdir()
     taken = output / "dp0_pp0_tp0_rank0.221.pt.trace.json.gz"
@@ -228,7 +219,7 @@ def test_a_trace_of_the_same_name_is_never_overwritten(vllm: Standin, tmp_path: 
     assert recorded.paths[0].name == "dp0_pp0_tp0_rank0.221.pt.trace-2.json.gz"
 
 
-def test_what_a_kill_left_in_the_output_goes_a_day_later(vllm: Standin, tmp_path: Path) -> None:
+def test_what_a_kill_left_in_the_output_goes_a_day_later(vllm, tmp_path):
     output = tmp_path / "out"
     for name in (".attach-old", ".attach-new"):
         (output / name / "server").mkdir(parents=True)
@@ -237,7 +228,7 @@ def test_what_a_kill_left_in_the_output_goes_a_day_later(vllm: Standin, tmp_path
     assert [path.name for path in output.glob(".*")] == [".attach-new"]
 
 
-def test_what_vllm_cannot_do_is_said(vllm: Standin, tmp_path: Path) -> None:
+def test_what_vllm_cannot_do_is_said(vllm, tmp_path):
     asked = RecordRequest(0.05, steps=3, with_stack=True, record_shapes=True, profile_memory=True)
     _, recorded = record(vllm, tmp_path / "out", asked)
     assert recorded.notes[:3] == (
@@ -252,10 +243,9 @@ def test_what_vllm_cannot_do_is_said(vllm: Standin, tmp_path: Path) -> None:
     assert "VLLM_TORCH_PROFILER_WITH_PROFILE_MEMORY=1" in recorded.notes[0]
 
 
-def test_a_vllm_that_counts_its_steps_itself_says_so(tmp_path: Path) -> None:
+def test_a_vllm_that_counts_its_steps_itself_says_so(tmp_path):
     words = ["--profiler-config.max_iterations=5", "--profiler-config", '{"delay_iterations": 2}']
-    local = products.Process(1, words, {}, 0, False)
-    plan = products.plan_for("vLLM 0.15.0", {}, SHORT, local, tmp_path)
+    plan = products.plan_for("vLLM 0.15.0", {}, SHORT, products.Process(1, words, {}, 0, False), tmp_path)
     assert plan.notes == (
         "vLLM was started with delay_iterations 2, max_iterations 5: so it records fewer of its steps",
     )
@@ -263,18 +253,12 @@ def test_a_vllm_that_counts_its_steps_itself_says_so(tmp_path: Path) -> None:
     assert not products.plan_for("vLLM 0.15.0", {}, SHORT, zero, tmp_path).notes
 
 
-@pytest.mark.parametrize(
-    ("version", "way"),
-    [
-        ("0.15.0", """--profiler-config '{"profiler": "torch", "torch_profiler_dir": "/FOLDER"}'"""),
-        ("0.12.1", "VLLM_TORCH_PROFILER_DIR=/FOLDER in its environment"),
-        ("1.2.0", "--profiler-config"),
-    ],
-)
+@pytest.mark.parametrize(("version", "way"), [
+    ("0.15.0", """--profiler-config '{"profiler": "torch", "torch_profiler_dir": "/FOLDER"}'"""),
+    ("0.12.1", "VLLM_TORCH_PROFILER_DIR=/FOLDER in its environment"), ("1.2.0", "--profiler-config")
+])  # fmt: skip
 @pytest.mark.parametrize("status", [404, 405, 501])
-def test_a_vllm_that_was_not_started_for_it_says_how_to_start_it(
-    vllm: Standin, tmp_path: Path, version: str, way: str, status: int
-) -> None:
+def test_a_vllm_that_was_not_started_for_it_says_how_to_start_it(vllm, tmp_path, version, way, status):
     vllm.answers["GET /version"] = (200, json.dumps({"version": version}))
     vllm.answers["POST /start_profile"] = (status, '{"detail":"Not Found"}')
     message = failure(vllm, tmp_path / "out")
@@ -283,14 +267,14 @@ def test_a_vllm_that_was_not_started_for_it_says_how_to_start_it(
     assert vllm.posted == ["POST /start_profile"]
 
 
-def test_a_recording_of_somebody_else_is_not_stopped(sglang: Standin, tmp_path: Path) -> None:
+def test_a_recording_of_somebody_else_is_not_stopped(sglang, tmp_path):
     sglang.answers["POST /start_profile"] = (500, "Internal Server Error")
     message = failure(sglang, tmp_path / "out")
     assert "refuses to record (500: Internal Server Error); perhaps it is already recording" in message
     assert sglang.posted == ["POST /start_profile"]
 
 
-def test_news_come_while_a_stop_takes_long(vllm: Standin, tmp_path: Path) -> None:
+def test_news_come_while_a_stop_takes_long(vllm, tmp_path):
     stop = vllm.answers["POST /stop_profile"]
 
     told = threading.Event()
@@ -311,7 +295,7 @@ def test_news_come_while_a_stop_takes_long(vllm: Standin, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", [".pt.trace.json.gz", ".pt.trace.json"])
-def test_a_half_written_file_is_waited_for(vllm: Standin, tmp_path: Path, suffix: str) -> None:
+def test_a_half_written_file_is_waited_for(vllm, tmp_path, suffix):
     data = PACKED if suffix.endswith(".gz") else TRACE.encode()
     file = tmp_path / "profiles" / f"rank0.5{suffix}"
 
@@ -326,7 +310,7 @@ def test_a_half_written_file_is_waited_for(vllm: Standin, tmp_path: Path, suffix
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_file_that_is_never_finished(vllm: Standin, tmp_path: Path) -> None:
+def test_a_file_that_is_never_finished(vllm, tmp_path):
     folder = tmp_path / "profiles"
 
     def stop(_: object) -> tuple[int, str]:
@@ -348,13 +332,13 @@ def test_a_file_that_is_never_finished(vllm: Standin, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_no_file_at_all(vllm: Standin, tmp_path: Path) -> None:
+def test_no_file_at_all(vllm, tmp_path):
     vllm.answers["POST /stop_profile"] = (200, "")
     assert "recorded, but no trace came in " in failure(vllm, tmp_path / "out")
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_link_in_the_folder_is_not_followed(vllm: Standin, tmp_path: Path) -> None:
+def test_a_link_in_the_folder_is_not_followed(vllm, tmp_path):
     (tmp_path / "secret").write_bytes(PACKED)
 
     def stop(_: object) -> tuple[int, str]:
@@ -365,7 +349,7 @@ def test_a_link_in_the_folder_is_not_followed(vllm: Standin, tmp_path: Path) -> 
     assert "no trace came" in failure(vllm, tmp_path / "out")
 
 
-def test_files_of_others_in_a_shared_folder_are_not_the_servers(tmp_path: Path) -> None:
+def test_files_of_others_in_a_shared_folder_are_not_the_servers(tmp_path):
     (tmp_path / "x-TP-0.trace.json.gz").write_bytes(PACKED)
     stranger = files.TraceFolder(tmp_path, os.geteuid() + 1)
     assert list(stranger.files()) == ["x-TP-0.trace.json.gz"]
@@ -374,7 +358,7 @@ def test_files_of_others_in_a_shared_folder_are_not_the_servers(tmp_path: Path) 
     assert list(files.TraceFolder(tmp_path, os.geteuid()).files()) == ["x-TP-0.trace.json.gz"]
 
 
-def test_names_of_files_are_made_harmless(vllm: Standin, tmp_path: Path) -> None:
+def test_names_of_files_are_made_harmless(vllm, tmp_path):
     def stop(_: object) -> tuple[int, str]:
         (tmp_path / "profiles" / ".\x1b[31m rank0.5.pt.trace.json.gz").write_bytes(PACKED)
         return 200, ""
@@ -384,9 +368,7 @@ def test_names_of_files_are_made_harmless(vllm: Standin, tmp_path: Path) -> None
     assert [path.name for path in recorded.paths] == ["__31m_rank0.5.pt.trace.json.gz"]
 
 
-def test_the_files_of_a_server_elsewhere_are_said_to_be_there(
-    vllm: Standin, sglang: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_files_of_a_server_elsewhere_are_said_to_be_there(vllm, sglang, tmp_path, monkeypatch):
     monkeypatch.setattr(servers, "local_process", lambda _: None)
     sglang.answers["POST /start_profile"] = (200, "")
     sglang.answers["POST /stop_profile"] = (200, "")
@@ -407,9 +389,7 @@ def test_the_files_of_a_server_elsewhere_are_said_to_be_there(
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("way", ["folder", "file"])
-def test_what_is_not_ours_to_read(
-    vllm: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_what_is_not_ours_to_read(vllm, tmp_path, monkeypatch, way):
     folder = tmp_path / "profiles"
     access = os.access
 
@@ -426,9 +406,7 @@ def test_what_is_not_ours_to_read(
     )
 
 
-def test_a_vllm_that_was_started_for_another_profiler(
-    vllm: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_vllm_that_was_started_for_another_profiler(vllm, tmp_path, monkeypatch):
     for options in (["--profiler-config.profiler=cuda"], ["--profiler-config", '{"profiler": "cuda"}']):
         runs_here(monkeypatch, arguments=options)
         assert "this vLLM 0.15.0 was started for another profiler: start it" in failure(
@@ -437,12 +415,12 @@ def test_a_vllm_that_was_started_for_another_profiler(
     assert vllm.posted == []
 
 
-def test_a_folder_in_the_cloud_is_not_read(vllm: Standin, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_folder_in_the_cloud_is_not_read(vllm, tmp_path, monkeypatch):
     runs_here(monkeypatch, environment={"VLLM_TORCH_PROFILER_DIR": "gs://bucket/traces"})
     assert "in gs://bucket/traces, which cannot be read from here" in failure(vllm, tmp_path / "out")
 
 
-def test_sglang_writes_into_a_folder_that_is_only_ours(sglang: Standin, tmp_path: Path) -> None:
+def test_sglang_writes_into_a_folder_that_is_only_ours(sglang, tmp_path):
     modes = []
     start = sglang.answers["POST /start_profile"]
 
@@ -464,16 +442,14 @@ def test_sglang_writes_into_a_folder_that_is_only_ours(sglang: Standin, tmp_path
     assert stages(events) == [Stage.ASKING, Stage.RECORDING, Stage.WRITING]
 
 
-def test_sglang_stops_by_itself_after_the_steps(sglang: Standin, tmp_path: Path) -> None:
+def test_sglang_stops_by_itself_after_the_steps(sglang, tmp_path):
     events, recorded = record(sglang, tmp_path / "out", RecordRequest(steps=3))
     assert sglang.posted == ["POST /start_profile"]
     assert Status(Stage.RECORDING, "3 steps, as requests come in") in events
     assert recorded.notes == ("the steps are forward passes of the server",)
 
 
-def test_all_ranks_of_sglang_are_waited_for(
-    sglang: Standin, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_all_ranks_of_sglang_are_waited_for(sglang, tmp_path, request):
     def start(body: dict[str, Any]) -> tuple[int, str]:
         for rank, later in ((1, 0.02), (0, 0.15)):
             file = Path(body["output_dir"], f"17.5-TP-{rank}.trace.json.gz")
@@ -491,9 +467,7 @@ def test_all_ranks_of_sglang_are_waited_for(
     assert "3 processes were to be recorded, and 2 wrote a trace" in recorded.notes
 
 
-def test_steps_that_do_not_come_to_an_end_are_stopped(
-    sglang: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_that_do_not_come_to_an_end_are_stopped(sglang, tmp_path, monkeypatch):
     start = sglang.answers["POST /start_profile"]
     sglang.answers["POST /start_profile"] = lambda body: start({**body, "num_steps": 0})  # no requests come
     monkeypatch.setattr(servers, "STEPS_SECONDS", 0.2)
@@ -502,7 +476,7 @@ def test_steps_that_do_not_come_to_an_end_are_stopped(
     assert len(recorded.paths) == 1
 
 
-def test_a_server_that_ends_during_its_steps(sglang: Standin, tmp_path: Path) -> None:
+def test_a_server_that_ends_during_its_steps(sglang, tmp_path):
     def start(_: object) -> tuple[int, str]:
         threading.Timer(0.1, sglang.end).start()
         return 200, ""
@@ -512,9 +486,7 @@ def test_a_server_that_ends_during_its_steps(sglang: Standin, tmp_path: Path) ->
     assert f"nothing listens at {sglang.url}: is it still starting, or has it ended?" in message
 
 
-def test_an_sglang_of_another_user_writes_where_it_always_does(
-    sglang: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_sglang_of_another_user_writes_where_it_always_does(sglang, tmp_path, monkeypatch):
     folder = tmp_path / "profiles"
     folder.mkdir()
 
@@ -530,9 +502,7 @@ def test_an_sglang_of_another_user_writes_where_it_always_does(
 
 
 @pytest.mark.parametrize("stage", [Stage.RECORDING, Stage.WRITING])
-def test_a_recording_that_is_broken_off_is_stopped_and_leaves_nothing(
-    sglang: Standin, tmp_path: Path, stage: Stage
-) -> None:
+def test_a_recording_that_is_broken_off_is_stopped_and_leaves_nothing(sglang, tmp_path, stage):
     events = record_server(sglang.url, RecordRequest(duration=0.3), tmp_path / "out")
     for event in events:
         if isinstance(event, Status) and event.stage is stage:
@@ -542,7 +512,7 @@ def test_a_recording_that_is_broken_off_is_stopped_and_leaves_nothing(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_recording_that_is_broken_off_before_it_began(vllm: Standin, tmp_path: Path) -> None:
+def test_a_recording_that_is_broken_off_before_it_began(vllm, tmp_path):
     events = record_server(vllm.url, RecordRequest(start_in=5), tmp_path / "out")
     for event in events:
         if event == Status(Stage.ASKING, f"{vllm.url} (vLLM 0.15.0)"):
@@ -552,9 +522,7 @@ def test_a_recording_that_is_broken_off_before_it_began(vllm: Standin, tmp_path:
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_the_folder_stays_while_the_server_could_still_write(
-    sglang: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_stays_while_the_server_could_still_write(sglang, tmp_path, monkeypatch):
     """SGLang ends if its trace cannot be written."""
     stop = sglang.answers["POST /stop_profile"]
     written = threading.Event()
@@ -575,61 +543,47 @@ def test_the_folder_stays_while_the_server_could_still_write(
 
 
 # --- What is no such server, or a broken one ------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "localhost:8000",
-        "ftp://localhost",
-        "http://",
-        "http://me:secret@host",
-        "http://host:port",
-        "http://[",
-        "",
-    ],
-)
-def test_what_is_no_address(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("url", [
+    "localhost:8000", "ftp://localhost", "http://", "http://me:secret@host", "http://host:port", "http://[",
+    ""
+])  # fmt: skip
+def test_what_is_no_address(url, tmp_path):
     with pytest.raises(AttachError, match="is not an address such as") as caught:
         list(record_server(url, SHORT, tmp_path / "out"))
     assert caught.value.code == 2
 
 
-def test_an_address_may_have_a_path(standin: Standin, tmp_path: Path) -> None:
+def test_an_address_may_have_a_path(standin, tmp_path):
     standin.answers["GET /llm/version"] = (200, '{"version": "0.15.0"}')
     standin.url += "/llm/v1/"
     assert "was not started for profiling" in failure(standin, tmp_path / "out")
     assert standin.posted == ["POST /llm/start_profile"]
 
 
-def test_another_server_is_left_alone(standin: Standin, tmp_path: Path) -> None:
+def test_another_server_is_left_alone(standin, tmp_path):
     standin.answers["GET /version"] = (200, '["0.1"]')
     assert "answers, but not like vLLM or SGLang" in failure(standin, tmp_path / "out")
     assert standin.posted == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (
-            (302, "", ("Location", "http://evil.example/\x1b[31m")),
-            "redirects /get_server_info to http://evil.example/",
-        ),
-        ((200, "[" * 100_000), "answers, but not like"),
-        ((200, b"\xff\xfe\x00"), "answers, but not like"),
-        ((200, b" " * (products.MAX_REPLY + 1)), "answers /get_server_info with more than 4 MB"),
-        (None, "ended instead of answering /get_server_info"),
-        ((401, "no"), f"wants an API key: set {products.KEY}"),
-        ((200, "short", ("Content-Length", "999")), "ended instead of answering"),
-    ],
-)
-def test_strange_answers(standin: Standin, tmp_path: Path, answer: object, message: str) -> None:
+@pytest.mark.parametrize(("answer", "message"), [
+    (
+        (302, "", ("Location", "http://evil.example/\x1b[31m")),
+        "redirects /get_server_info to http://evil.example/"
+    ),
+    ((200, "[" * 100_000), "answers, but not like"), ((200, b"\xff\xfe\x00"), "answers, but not like"),
+    ((200, b" " * (products.MAX_REPLY + 1)), "answers /get_server_info with more than 4 MB"),
+    (None, "ended instead of answering /get_server_info"),
+    ((401, "no"), f"wants an API key: set {products.KEY}"),
+    ((200, "short", ("Content-Length", "999")), "ended instead of answering")
+])  # fmt: skip
+def test_strange_answers(standin, tmp_path, answer, message):
     standin.answers["GET /get_server_info"] = answer if answer is not None else lambda _: None
     assert message in failure(standin, tmp_path / "out")
     assert len(standin.asked) <= 3
 
 
-def test_a_redirect_is_not_followed(standin: Standin, tmp_path: Path) -> None:
+def test_a_redirect_is_not_followed(standin, tmp_path):
     other = Standin()
     standin.answers["GET /get_server_info"] = (307, "", ("Location", f"{other.url}/get_server_info"))
     failure(standin, tmp_path / "out")
@@ -653,26 +607,16 @@ def listening(answer: Callable[[socket.socket], object]) -> tuple[socket.socket,
     return door, f"http://127.0.0.1:{door.getsockname()[1]}"
 
 
-@pytest.mark.parametrize(
-    ("answer", "message", "patience"),
-    [
-        (lambda c: c.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), "does not speak HTTP", 30),
-        (lambda c: c.sendall(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 5000), "does not speak HTTP", 30),
-        (lambda c: (c.recv(9999), time.sleep(60)), "does not answer", 0.2),
-        (
-            lambda c: [(c.sendall(b"HTTP/1.1 200 OK\r\nX: "), time.sleep(0.1)) for _ in range(99)],
-            "does not answer",
-            0.2,
-        ),
-    ],
-)
-def test_what_speaks_no_http_or_never_ends(
-    answer: Callable[[socket.socket], object],
-    message: str,
-    patience: float,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.parametrize(("answer", "message", "patience"), [
+    (lambda c: c.sendall(b"SSH-2.0-OpenSSH_9.2\r\n"), "does not speak HTTP", 30),
+    (lambda c: c.sendall(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 5000), "does not speak HTTP", 30),
+    (lambda c: (c.recv(9999), time.sleep(60)), "does not answer", 0.2),
+    (
+        lambda c: [(c.sendall(b"HTTP/1.1 200 OK\r\nX: "), time.sleep(0.1)) for _ in range(99)],
+        "does not answer", 0.2
+    )
+])  # fmt: skip
+def test_what_speaks_no_http_or_never_ends(answer, message, patience, tmp_path, monkeypatch):
     monkeypatch.setattr(products.Server.ask, "__defaults__", (None, patience))
     monkeypatch.setattr(servers, "ANSWER_SECONDS", patience / 2)
     door, url = listening(answer)
@@ -680,34 +624,30 @@ def test_what_speaks_no_http_or_never_ends(
         list(record_server(url, SHORT, tmp_path / "out"))
 
 
-def test_nothing_listens(standin: Standin, tmp_path: Path) -> None:
+def test_nothing_listens(standin, tmp_path):
     standin.end()
     assert failure(standin, tmp_path / "out").startswith(f"nothing listens at {standin.url}")
 
 
-def test_a_server_that_ends_in_the_middle(vllm: Standin, tmp_path: Path) -> None:
+def test_a_server_that_ends_in_the_middle(vllm, tmp_path):
     vllm.answers["POST /stop_profile"] = lambda _: None
     assert "ended instead of answering /stop_profile: its log says why" in failure(vllm, tmp_path / "out")
 
 
-def test_a_server_that_fails_to_stop(vllm: Standin, tmp_path: Path) -> None:
+def test_a_server_that_fails_to_stop(vllm, tmp_path):
     vllm.answers["POST /stop_profile"] = (500, '{"error": "RPC call\x1b[2J timed out"}')
     assert 'could not finish the recording (500: {"error": "RPC call␛[2J timed out"})' in failure(
         vllm, tmp_path / "out"
     )
 
 
-def test_the_key_goes_with_every_request(
-    vllm: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_goes_with_every_request(vllm, tmp_path, monkeypatch):
     monkeypatch.setenv(products.KEY, "sesame")
     record(vllm, tmp_path / "out")
     assert {headers.get("Authorization") for headers in vllm.headers} == {"Bearer sesame"}
 
 
-def test_sglang_with_two_keys_takes_the_admin_key_for_recording(
-    sglang: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sglang_with_two_keys_takes_the_admin_key_for_recording(sglang, tmp_path, monkeypatch):
     """As `decide_request_auth` of its sources has it: either key opens its own endpoints only."""
 
     def behind(key: str, answer: Any) -> Callable[[object], Any]:
@@ -727,7 +667,7 @@ def test_sglang_with_two_keys_takes_the_admin_key_for_recording(
     assert len(record(sglang, tmp_path / "out")[1].paths) == 1
 
 
-def test_an_output_that_cannot_be_written(vllm: Standin, tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written(vllm, tmp_path):
     (tmp_path / "out").write_text("a file")
     with pytest.raises(AttachError, match=r"cannot write to .*out: File exists"):
         list(record_server(vllm.url, SHORT, tmp_path / "out"))
@@ -735,32 +675,22 @@ def test_an_output_that_cannot_be_written(vllm: Standin, tmp_path: Path) -> None
 
 
 # --- Where the server is, and what it was started with ----------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "environment", "folder", "shapes"),
-    [
-        ([], {}, None, False),
-        (["--profiler-config", '{"profiler": "torch", "torch_profiler_dir": "/a b"}'], {}, "/a b", False),
-        (
-            ['--profiler-config={"torch_profiler_dir": "/a", "torch_profiler_record_shapes": true}'],
-            {},
-            "/a",
-            True,
-        ),
-        (["--profiler-config.torch_profiler_dir=/a"], {}, "/a", False),
-        (["--profiler-config.torch_profiler_dir", "/a"], {}, "/a", False),
-        (["--profiler_config.torch-profiler-dir", "/a", "--x"], {}, "/a", False),
-        (["--profiler-config.torch_profiler_record_shapes=True"], {}, None, True),
-        ([], {"VLLM_TORCH_PROFILER_DIR": "/e", "VLLM_TORCH_PROFILER_RECORD_SHAPES": "1"}, "/e", True),
-        (["--profiler-config.torch_profiler_dir=/a"], {"VLLM_TORCH_PROFILER_DIR": "/e"}, "/a", False),
-        (["--profiler-config", "{broken"], {}, None, False),
-        (["--profiler-config"], {}, None, False),
-    ],
-)
-def test_what_vllm_was_started_with(
-    arguments: list[str], environment: dict[str, str], folder: str | None, shapes: bool
-) -> None:
+@pytest.mark.parametrize(("arguments", "environment", "folder", "shapes"), [
+    ([], {}, None, False),
+    (["--profiler-config", '{"profiler": "torch", "torch_profiler_dir": "/a b"}'], {}, "/a b", False),
+    (
+        ['--profiler-config={"torch_profiler_dir": "/a", "torch_profiler_record_shapes": true}'], {}, "/a",
+        True
+    ),
+    (["--profiler-config.torch_profiler_dir=/a"], {}, "/a", False),
+    (["--profiler-config.torch_profiler_dir", "/a"], {}, "/a", False),
+    (["--profiler_config.torch-profiler-dir", "/a", "--x"], {}, "/a", False),
+    (["--profiler-config.torch_profiler_record_shapes=True"], {}, None, True),
+    ([], {"VLLM_TORCH_PROFILER_DIR": "/e", "VLLM_TORCH_PROFILER_RECORD_SHAPES": "1"}, "/e", True),
+    (["--profiler-config.torch_profiler_dir=/a"], {"VLLM_TORCH_PROFILER_DIR": "/e"}, "/a", False),
+    (["--profiler-config", "{broken"], {}, None, False), (["--profiler-config"], {}, None, False)
+])  # fmt: skip
+def test_what_vllm_was_started_with(arguments, environment, folder, shapes):
     config = products.vllm_config(arguments, environment)
     assert config.get("torch_profiler_dir") == folder
     assert config.get("torch_profiler_record_shapes", False) is shapes
@@ -789,7 +719,7 @@ server.serve_forever()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("relative", [False, True])
-def test_the_folder_of_a_server_on_this_machine_is_found(tmp_path: Path, relative: bool) -> None:
+def test_the_folder_of_a_server_on_this_machine_is_found(tmp_path, relative):
     folder = tmp_path / "profiles"
     folder.mkdir()
     named = "profiles" if relative else str(folder)
@@ -807,14 +737,11 @@ def test_the_folder_of_a_server_on_this_machine_is_found(tmp_path: Path, relativ
 @pytest.mark.parametrize(
     ("bound", "host"),
     [
-        ("127.0.0.1", "127.0.0.1"),
-        ("0.0.0.0", "127.0.0.1"),
-        ("0.0.0.0", "localhost"),
-        ("127.0.0.1", "localhost"),
-    ]
-    + ([("::1", "::1"), ("::", "::1"), ("::", "127.0.0.1")] if socket.has_dualstack_ipv6() else []),
-)
-def test_who_listens_at_a_port(bound: str, host: str) -> None:
+        ("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("0.0.0.0", "localhost"),
+        ("127.0.0.1", "localhost")
+    ] + ([("::1", "::1"), ("::", "::1"), ("::", "127.0.0.1")] if socket.has_dualstack_ipv6() else [])
+)  # fmt: skip
+def test_who_listens_at_a_port(bound, host):
     family = socket.AF_INET6 if ":" in bound else socket.AF_INET
     with socket.create_server((bound, 0), family=family, dualstack_ipv6=bound == "::") as door:
         port = door.getsockname()[1]
@@ -827,7 +754,7 @@ def test_who_listens_at_a_port(bound: str, host: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_what_is_known_of_a_process(tmp_path: Path) -> None:
+def test_what_is_known_of_a_process(tmp_path):
     command = [sys.executable, "-S", "-c", "input()", "--option", "a b"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env={"FOLDER": "x=y"}) as process:
         while not procfs.environment(process.pid):  # it is not yet the program
@@ -839,8 +766,7 @@ def test_what_is_known_of_a_process(tmp_path: Path) -> None:
         assert procfs.sees_our_files(process.pid)
         assert procfs.seen_from_here(process.pid, "/a/b") == Path("/a/b")
         assert procfs.with_ancestors(process.pid)[:2] == [process.pid, os.getpid()]
-        began = procfs.started(process.pid)
-        assert began is not None
+        assert procfs.started(process.pid) is not None
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert procfs.started(process.pid) is None  # a zombie
@@ -848,22 +774,14 @@ def test_what_is_known_of_a_process(tmp_path: Path) -> None:
     assert not procfs.is_python(process.pid)
 
 
-def test_the_ranks_in_order() -> None:
+def test_the_ranks_in_order():
     names = [
-        "host_7.AsyncLLM.1.pt.trace.json",
-        "dp0_pp0_tp10_rank10.3.pt.trace.json",
-        "dp0_pp0_tp2_rank2.9.pt.trace.json",
-        "17.5-TP-1-DP-1.trace.json.gz",
-        "17.5-TP-0-DP-1.trace.json.gz",
-        "17.5-TP-1-DP-0.trace.json.gz",
-        "17.5-TP-0-DP-0.trace.json.gz",
-    ]
+        "host_7.AsyncLLM.1.pt.trace.json", "dp0_pp0_tp10_rank10.3.pt.trace.json",
+        "dp0_pp0_tp2_rank2.9.pt.trace.json", "17.5-TP-1-DP-1.trace.json.gz", "17.5-TP-0-DP-1.trace.json.gz",
+        "17.5-TP-1-DP-0.trace.json.gz", "17.5-TP-0-DP-0.trace.json.gz"
+    ]  # fmt: skip
     assert sorted(names, key=files.by_rank) == [
-        "17.5-TP-0-DP-0.trace.json.gz",
-        "17.5-TP-1-DP-0.trace.json.gz",
-        "17.5-TP-0-DP-1.trace.json.gz",
-        "17.5-TP-1-DP-1.trace.json.gz",
-        "dp0_pp0_tp2_rank2.9.pt.trace.json",
-        "dp0_pp0_tp10_rank10.3.pt.trace.json",
-        "host_7.AsyncLLM.1.pt.trace.json",
-    ]
+        "17.5-TP-0-DP-0.trace.json.gz", "17.5-TP-1-DP-0.trace.json.gz", "17.5-TP-0-DP-1.trace.json.gz",
+        "17.5-TP-1-DP-1.trace.json.gz", "dp0_pp0_tp2_rank2.9.pt.trace.json",
+        "dp0_pp0_tp10_rank10.3.pt.trace.json", "host_7.AsyncLLM.1.pt.trace.json"
+    ]  # fmt: skip

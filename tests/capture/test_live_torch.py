@@ -1,7 +1,5 @@
 """Recording PyTorch itself while it runs: a training loop, and two ranks under torchrun."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -22,10 +20,8 @@ from tracetui.cli.main import main
 from tracetui.trace import load
 
 pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only"),
-]
-
+    pytest.mark.torch, pytest.mark.skipif(sys.platform != "linux", reason="Kineto can be asked on Linux only")
+]  # fmt: skip
 LOOP = r"""
 import os, sys, time, torch
 import torch.distributed as dist
@@ -95,7 +91,7 @@ def wait_until_it_trains(job: subprocess.Popen[str], count: int) -> None:
         assert job.stdout.readline() == "training\n"
 
 
-def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_loop_that_runs(folder, monkeypatch):
     """Recorded, stopped in the middle and with its descriptors closed: it goes on as without us."""
     recordings = meeting_folders.private(folder / "recordings")
     monkeypatch.setenv("KINETO_ONDEMAND_TRACE_DIR", str(recordings))
@@ -137,7 +133,7 @@ def test_a_training_loop_that_runs(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.long  # its short version: ranks without PyTorch, in test_live.py
-def test_two_ranks_at_one_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_ranks_at_one_time(folder, monkeypatch):
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     told: list[dict[str, str]] = []
     configuration = record.configuration

@@ -1,7 +1,5 @@
 """Options: what is refused, what the files are called, and that the printed command repeats the capture."""
 
-from __future__ import annotations
-
 import ast
 import shlex
 import subprocess
@@ -20,31 +18,27 @@ from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
 from tracetui.core.option import Option
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (CaptureOptions("mpl"), "no workload 'mpl': choose from matmul_add"),
-        (CaptureOptions("mlp", {"size": 3}), "mlp has no option --size; it has --batch, --seq"),
-        (CaptureOptions("mlp", {"batch": 0}), "--batch must be a number above 0"),
-        (CaptureOptions("mlp", {"kernel": "cuda"}), "--kernel of mlp must be one of eager, liger"),
-        (CaptureOptions("llm", {"heads": 3}), "--dim 512 is not divisible by --heads 3"),
-        (CaptureOptions("llm", {"kv_heads": 3}), "--heads 8 is not divisible by --kv-heads 3"),
-        (CaptureOptions("llm", {"dim": 8, "heads": 8}), "rotary positions need an even number"),
-        (CaptureOptions("mlp", mode="reduce-overhead"), "--mode reduce-overhead needs --compile"),
-        (CaptureOptions("mlp", active=0), "--active must be at least 1"),
-        (CaptureOptions("mlp", wait=-1), "cannot be negative"),
-        (CaptureOptions("mlp", device="gpu"), "--device must be cuda, cuda:N, cpu or xpu"),
-        (CaptureOptions("mlp", dtype="int8"), "--dtype must be one of auto, bf16, fp16, fp32"),
-        (CaptureOptions("mlp", script_args=("x",)), "x: only a script takes arguments"),
-        (CaptureOptions("nothing_here.py"), "no such script: nothing_here.py"),
-        (CaptureOptions("x" * 300 + ".py"), "no such script: xxx"),
-        (CaptureOptions(__file__, compile=True), "call torch.compile in the script"),
-        (CaptureOptions("m:f", {"size": 3}), "--size: only built-in workloads"),
-        (CaptureOptions("../x"), "no workload '../x'"),
-        (CaptureOptions("m:f/../../x"), "no workload"),
-    ],
-)
-def test_refused_in_one_line(options: CaptureOptions, words: str) -> None:
+@pytest.mark.parametrize(("options", "words"), [
+    (CaptureOptions("mpl"), "no workload 'mpl': choose from matmul_add"),
+    (CaptureOptions("mlp", {"size": 3}), "mlp has no option --size; it has --batch, --seq"),
+    (CaptureOptions("mlp", {"batch": 0}), "--batch must be a number above 0"),
+    (CaptureOptions("mlp", {"kernel": "cuda"}), "--kernel of mlp must be one of eager, liger"),
+    (CaptureOptions("llm", {"heads": 3}), "--dim 512 is not divisible by --heads 3"),
+    (CaptureOptions("llm", {"kv_heads": 3}), "--heads 8 is not divisible by --kv-heads 3"),
+    (CaptureOptions("llm", {"dim": 8, "heads": 8}), "rotary positions need an even number"),
+    (CaptureOptions("mlp", mode="reduce-overhead"), "--mode reduce-overhead needs --compile"),
+    (CaptureOptions("mlp", active=0), "--active must be at least 1"),
+    (CaptureOptions("mlp", wait=-1), "cannot be negative"),
+    (CaptureOptions("mlp", device="gpu"), "--device must be cuda, cuda:N, cpu or xpu"),
+    (CaptureOptions("mlp", dtype="int8"), "--dtype must be one of auto, bf16, fp16, fp32"),
+    (CaptureOptions("mlp", script_args=("x",)), "x: only a script takes arguments"),
+    (CaptureOptions("nothing_here.py"), "no such script: nothing_here.py"),
+    (CaptureOptions("x" * 300 + ".py"), "no such script: xxx"),
+    (CaptureOptions(__file__, compile=True), "call torch.compile in the script"),
+    (CaptureOptions("m:f", {"size": 3}), "--size: only built-in workloads"),
+    (CaptureOptions("../x"), "no workload '../x'"), (CaptureOptions("m:f/../../x"), "no workload")
+])  # fmt: skip
+def test_refused_in_one_line(options, words):
     with pytest.raises(OptionError) as error:
         options.check()
     assert words in str(error.value)
@@ -52,45 +46,40 @@ def test_refused_in_one_line(options: CaptureOptions, words: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"output": "~nosuchuser/x"}, {"target": "x" * 300 + ":f"}])
-def test_a_place_that_cannot_be_is_an_error_of_the_disk(
-    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_place_that_cannot_be_is_an_error_of_the_disk(options, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OSError):
         scratch_of(CaptureOptions(**{"target": "mlp", **options})).make()
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("options", "stem"),
-    [
-        (CaptureOptions("mlp", compile=True), "64x128x768x3072_bf16_warm_compile"),
-        (CaptureOptions("matmul_add", warmup=False), "64_bf16_cold_eager"),
-        (CaptureOptions("matmul_add", {"batch": 8, "size": 16}), "8x16_bf16_warm_eager"),
-        (CaptureOptions("attention", {"backend": "naive"}), "naive_8x16x1024x64_bf16_warm_eager"),
-        (
-            CaptureOptions("linear", compile=True, mode="max-autotune"),
-            "1024x32x64_bf16_warm_compile_max-autotune",
-        ),
-        (CaptureOptions("pkg.mod:Class.run"), "Class.run"),
-        (CaptureOptions("pkg.mod:run", warmup=False), "run_cold"),
-        (CaptureOptions("pkg.mod:run", compile=True), "run_compile"),
-        (CaptureOptions("pkg.mod:run", compile=True, mode="max-autotune"), "run_compile_max-autotune"),
-        (CaptureOptions("dir/train.py"), "train"),
-        (CaptureOptions("dir/train.py", script_args=("--lr", "0.1"), warmup=False), "train-lr=0.1_cold"),
-    ],
-)
-def test_names_of_files(options: CaptureOptions, stem: str) -> None:
+@pytest.mark.parametrize(("options", "stem"), [
+    (CaptureOptions("mlp", compile=True), "64x128x768x3072_bf16_warm_compile"),
+    (CaptureOptions("matmul_add", warmup=False), "64_bf16_cold_eager"),
+    (CaptureOptions("matmul_add", {"batch": 8, "size": 16}), "8x16_bf16_warm_eager"),
+    (CaptureOptions("attention", {"backend": "naive"}), "naive_8x16x1024x64_bf16_warm_eager"),
+    (
+        CaptureOptions("linear", compile=True, mode="max-autotune"),
+        "1024x32x64_bf16_warm_compile_max-autotune"
+    ),
+    (CaptureOptions("pkg.mod:Class.run"), "Class.run"),
+    (CaptureOptions("pkg.mod:run", warmup=False), "run_cold"),
+    (CaptureOptions("pkg.mod:run", compile=True), "run_compile"),
+    (CaptureOptions("pkg.mod:run", compile=True, mode="max-autotune"), "run_compile_max-autotune"),
+    (CaptureOptions("dir/train.py"), "train"),
+    (CaptureOptions("dir/train.py", script_args=("--lr", "0.1"), warmup=False), "train-lr=0.1_cold")
+])  # fmt: skip
+def test_names_of_files(options, stem):
     assert options.on("cuda").stem == stem
     assert options.on("cpu").stem == stem.replace("_bf16_", "_fp32_")
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
-def test_a_data_type_that_was_asked_for_stays(device: str) -> None:
+def test_a_data_type_that_was_asked_for_stays(device):
     assert CaptureOptions("linear", dtype="fp16").on(device).stem == "1024x32x64_fp16_warm_eager"
 
 
-def test_folders() -> None:
+def test_folders():
     assert CaptureOptions("pkg.mod:run").folder == "pkg.mod.run"
     assert CaptureOptions("some/dir/train.py").folder == "train"
 
@@ -98,20 +87,16 @@ def test_folders() -> None:
 COMMANDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("mlp", {}, {}),
     ("mlp", {"batch": 2, "kernel": "liger"}, {"compile": True, "mode": "reduce-overhead", "dtype": "fp32"}),
-    (
-        "llm",
-        {"phase": "decode", "kv_heads": 4},
-        {"warmup": False, "wait": 0, "active": 7, "with_stack": True},
-    ),
+    ("llm", {"phase": "decode", "kv_heads": 4}, {
+        "warmup": False, "wait": 0, "active": 7, "with_stack": True
+    }),
     (__file__, {}, {"script_args": ("--lr", "0.1", "a b"), "device": "cuda:1", "gzip": True, "seed": 3}),
-    ("module:function", {}, {"python": "/opt/x y/bin/python", "output": "here", "force": True}),
-]
+    ("module:function", {}, {"python": "/opt/x y/bin/python", "output": "here", "force": True})
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("target", "params", "others"), COMMANDS)
-def test_the_command_repeats_the_options(
-    target: str, params: dict[str, Any], others: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_repeats_the_options(target, params, others, monkeypatch):
     options = CaptureOptions(target, params, **others)
     seen = []
 
@@ -127,24 +112,23 @@ def test_the_command_repeats_the_options(
     assert seen == [options]
 
 
-def test_every_workload_has_a_module_that_takes_its_options() -> None:
+def test_every_workload_has_a_module_that_takes_its_options():
     folder = Path(cli.__file__).parent.parent / "capture" / "workloads"
-    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "transformer"}
-    assert modules == set(WORKLOADS)
+    assert ({path.stem for path in folder.glob("*.py")} - {"__init__", "transformer"}) == set(WORKLOADS)
     for name, workload in WORKLOADS.items():  # read, not imported: that needs torch
         body = ast.parse((folder / f"{name}.py").read_text(encoding="utf-8")).body
         build = next(f for f in body if isinstance(f, ast.FunctionDef) and f.name == "build")
         assert {a.arg for a in build.args.args} == {"setup", *(p.name for p in workload.params)}
 
 
-def test_no_two_options_of_one_name_contradict_each_other() -> None:
+def test_no_two_options_of_one_name_contradict_each_other():
     kinds = {option.name: "of every capture" for option in OPTIONS}
     for workload in WORKLOADS.values():
         for option in workload.params:
             assert kinds.setdefault(option.name, option.kind) == option.kind, f"{workload.name} {option.flag}"
 
 
-def test_help_says_what_an_option_means_to_each_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_says_what_an_option_means_to_each_workload(monkeypatch):
     texts = {"a": ("rows", "a seed"), "b": ("rows", "a seed"), "c": ("images", "a seed")}
     made = {
         name: Workload(name, "", (Option("size", 1, size), Option("seed", 1, seed)))
@@ -155,7 +139,7 @@ def test_help_says_what_an_option_means_to_each_workload(monkeypatch: pytest.Mon
     assert (size, seed) == ("a, b: rows; c: images.", "A seed (a, b, c).")
 
 
-def test_a_name_that_two_workloads_share_takes_the_words_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_two_workloads_share_takes_the_words_of_both(monkeypatch):
     def workload(name: str, *words: str) -> Workload:
         return Workload(name, "", (Option("kind", words[0], "", words),))
 
@@ -168,7 +152,7 @@ def test_a_name_that_two_workloads_share_takes_the_words_of_both(monkeypatch: py
         CaptureOptions("b", {"kind": "x"}).check()
 
 
-def test_the_api_imports_nothing_heavy() -> None:
+def test_the_api_imports_nothing_heavy():
     code = "import sys, tracetui.capture, tracetui.cli.capture; print(*sys.modules)"
     modules = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -176,7 +160,7 @@ def test_the_api_imports_nothing_heavy() -> None:
     assert not {"torch", "numpy", "textual", "rich"} & set(modules)
 
 
-def test_help_names_every_option_of_every_workload() -> None:
+def test_help_names_every_option_of_every_workload():
     text = subprocess.run(
         [sys.executable, "-m", "tracetui", "capture", "--help"], capture_output=True, text=True, check=True
     ).stdout
@@ -186,7 +170,7 @@ def test_help_names_every_option_of_every_workload() -> None:
             assert param.flag in text
 
 
-def test_the_rank_of_a_launcher_is_in_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rank_of_a_launcher_is_in_the_name(monkeypatch):
     options = CaptureOptions("train.py")
     monkeypatch.setenv("RANK", "3")
     for world, stem in (("1", "train"), ("", "train"), ("4", "train_rank3")):

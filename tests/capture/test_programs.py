@@ -1,7 +1,5 @@
 """Awkward programs of a user's own: what is recorded of them, and what is said."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal
@@ -20,9 +18,7 @@ from tracetui.capture.run import start
 from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
-
 Make = Callable[..., CaptureOptions]
-
 TRAINS = """
 import torch
 model = torch.nn.Linear(8, 8)
@@ -43,8 +39,7 @@ def run(tmp_path: Path, options: Make) -> Callable[..., tuple[Any, list[str]]]:
         script = tmp_path / "program.py"
         script.write_text(TRAINS + text)
         capture = start(options(str(script), **how))
-        end = capture.wait()
-        return end, [event.text for event in capture.events if isinstance(event, Output)]
+        return capture.wait(), [event.text for event in capture.events if isinstance(event, Output)]
 
     return go
 
@@ -104,7 +99,7 @@ finally: print("cleanup")
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_it_is_ended_with_its_cleanup_done(name: str, run: Callable[..., Any]) -> None:
+def test_it_is_ended_with_its_cleanup_done(name, run):
     end, printed = run(ENDS[name])
     assert steps_of(end) == THREE
     assert printed.count("cleanup") == 1
@@ -112,24 +107,17 @@ def test_it_is_ended_with_its_cleanup_done(name: str, run: Callable[..., Any]) -
     assert "exit_status" not in end.result.info
 
 
-@pytest.mark.parametrize(
-    ("last", "status"),
-    [
-        ("import os; os._exit(0)", None),
-        ("import os; os._exit(9)", 9),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
-        ("raise ValueError('late')", 1),
-    ],
-)
-def test_what_follows_the_recording_loses_nothing(
-    last: str, status: int | None, run: Callable[..., Any]
-) -> None:
+@pytest.mark.parametrize(("last", "status"), [
+    ("import os; os._exit(0)", None), ("import os; os._exit(9)", 9),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137), ("raise ValueError('late')", 1)
+])  # fmt: skip
+def test_what_follows_the_recording_loses_nothing(last, status, run):
     end, _ = run(f"for i in range(20): one()\n{last}\n", run_to_end=True)
     assert steps_of(end) == THREE
     assert end.result.info.get("exit_status") == status
 
 
-def test_a_forked_child_stays_untouched(run: Callable[..., Any]) -> None:
+def test_a_forked_child_stays_untouched(run):
     text = """
 import os
 for i in range(4): one()
@@ -148,7 +136,7 @@ print("waited", os.waitpid(child, 0)[1])
     assert "waited 0" in printed
 
 
-def test_a_thread_per_epoch_is_recorded(run: Callable[..., Any]) -> None:
+def test_a_thread_per_epoch_is_recorded(run):
     text = """
 import threading
 for epoch in range(6):
@@ -160,7 +148,7 @@ print("end")
     assert "end" in printed
 
 
-def test_threads_need_a_profiler_of_all_threads(run: Callable[..., Any]) -> None:
+def test_threads_need_a_profiler_of_all_threads(run):
     text = "import threading\nt = threading.Thread(target=lambda: [one() for _ in range(20)])\n"
     text += "t.start(); t.join()"
     end, _ = run(text, profile_memory=True)
@@ -169,42 +157,39 @@ def test_threads_need_a_profiler_of_all_threads(run: Callable[..., Any]) -> None
     assert end.message.endswith("which this PyTorch can record only without --profile-memory")
 
 
-@pytest.mark.parametrize(
-    ("loop", "counted", "each"),
-    [
-        ("for task in range(5):\n    new = make()\n    for i in range(4): one(new)", ["SGD.step"], 1),
-        (
-            "other = torch.optim.Adam(model.parameters())\nfor i in range(20): one(); other.step()",
-            ["SGD.step"],
-            1,
-        ),
-        (
-            "other = torch.optim.Adam(model.parameters())\n"
-            "for i in range(20):\n    other.step()\n    for _ in range(5): one()",
-            ["Adam.step", "SGD.step"],
-            1,
-        ),
-        (
-            "for i in range(40):\n    model(torch.ones(8)).sum().backward()\n    if i % 2: optimizer.step()",
-            ["SGD.step"],
-            1,
-        ),
-        (
-            "lbfgs = torch.optim.LBFGS(model.parameters(), max_iter=4)\n"
-            "def closure():\n    loss = model(torch.ones(8)).square().sum(); loss.backward(); return loss\n"
-            "for i in range(12): lbfgs.step(closure)",
-            ["LBFGS.step"],
-            1,
-        ),
-        (
-            "many = [make() for _ in range(14)]\n"
-            "for i in range(12):\n    model(torch.ones(8)).sum().backward()\n    for o in many: o.step()",
-            ["SGD.step"],
-            14,
-        ),
-    ],
-)
-def test_what_counts_as_a_step(loop: str, counted: list[str], each: int, run: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(("loop", "counted", "each"), [
+    ("for task in range(5):\n    new = make()\n    for i in range(4): one(new)", ["SGD.step"], 1),
+    (
+        "other = torch.optim.Adam(model.parameters())\nfor i in range(20): one(); other.step()",
+        ["SGD.step"],
+        1,
+    ),
+    (
+        "other = torch.optim.Adam(model.parameters())\n"
+        "for i in range(20):\n    other.step()\n    for _ in range(5): one()",
+        ["Adam.step", "SGD.step"],
+        1,
+    ),
+    (
+        "for i in range(40):\n    model(torch.ones(8)).sum().backward()\n    if i % 2: optimizer.step()",
+        ["SGD.step"],
+        1,
+    ),
+    (
+        "lbfgs = torch.optim.LBFGS(model.parameters(), max_iter=4)\n"
+        "def closure():\n    loss = model(torch.ones(8)).square().sum(); loss.backward(); return loss\n"
+        "for i in range(12): lbfgs.step(closure)",
+        ["LBFGS.step"],
+        1,
+    ),
+    (
+        "many = [make() for _ in range(14)]\n"
+        "for i in range(12):\n    model(torch.ones(8)).sum().backward()\n    for o in many: o.step()",
+        ["SGD.step"],
+        14,
+    ),
+])  # fmt: skip
+def test_what_counts_as_a_step(loop, counted, each, run):
     """`each`: optimizers' steps within one of the program."""
     end, _ = run(loop)
     steps = steps_of(end)
@@ -213,15 +198,13 @@ def test_what_counts_as_a_step(loop: str, counted: list[str], each: int, run: Ca
     events = events_of(end.result.trace)
     for step in [e for e in events if e["name"] in steps]:
         inside = [
-            e["name"]
-            for e in events
-            if step["ts"] <= e["ts"] < step["ts"] + step["dur"]
+            e["name"] for e in events if step["ts"] <= e["ts"] < step["ts"] + step["dur"]
             and e["name"] == f"Optimizer.step#{counted[-1]}"
-        ]
+        ]  # fmt: skip
         assert len(inside) == each
 
 
-def test_a_step_that_ends_in_a_backward_pass(run: Callable[..., Any]) -> None:
+def test_a_step_that_ends_in_a_backward_pass(run):
     text = """
 import warnings; warnings.simplefilter("error")
 each = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
@@ -236,14 +219,14 @@ finally: print("cleanup")
     assert not any("Warning" in line or "Traceback" in line for line in printed), printed
 
 
-def test_a_warning_of_the_program_comes_as_often_as_without_us(run: Callable[..., Any]) -> None:
+def test_a_warning_of_the_program_comes_as_often_as_without_us(run):
     text = "import warnings\nfor i in range(12): warnings.warn('the program says'); one()"
     end, printed = run(text, run_to_end=True)
     assert steps_of(end) == THREE
     assert sum("UserWarning: the program says" in line for line in printed) == 1
 
 
-def test_frames_are_recorded_of_the_steps_only(run: Callable[..., Any]) -> None:
+def test_frames_are_recorded_of_the_steps_only(run):
     """What comes before the first step is thrown away, and frames of an import can take gigabytes."""
     end, _ = run("for i in range(12): one()", with_stack=True)
     assert steps_of(end) == THREE
@@ -254,7 +237,7 @@ def test_frames_are_recorded_of_the_steps_only(run: Callable[..., Any]) -> None:
     assert end.result.notes[-1].text.endswith("; it has no Python frames (--duration records them)")
 
 
-def test_a_compiled_step_is_not_seen(run: Callable[..., Any]) -> None:
+def test_a_compiled_step_is_not_seen(run):
     text = "optimizer.step = torch.compile(optimizer.step, backend='eager')\nfor i in range(12): one()"
     end, _ = run(text)
     assert steps_of(end) == ["ProfilerStep#0"]
@@ -263,7 +246,7 @@ def test_a_compiled_step_is_not_seen(run: Callable[..., Any]) -> None:
     assert steps_of(end) == THREE
 
 
-def test_a_step_by_an_annotation(run: Callable[..., Any]) -> None:
+def test_a_step_by_an_annotation(run):
     text = """
 for i in range(12):
     with torch.profiler.record_function("batch"): model(torch.ones(8))
@@ -276,7 +259,7 @@ for i in range(12):
     assert "no annotation 'other' was seen (but batch)" in end.result.notes[-1].text
 
 
-def test_a_time_instead_of_steps(run: Callable[..., Any]) -> None:
+def test_a_time_instead_of_steps(run):
     text = """
 import threading
 def serve():
@@ -294,7 +277,7 @@ except KeyboardInterrupt: print("stopped")
     assert 0.05e6 < max(calls) - min(calls) < 5e6
 
 
-def test_a_time_in_which_nothing_ran_is_told_at_once(run: Callable[..., Any]) -> None:
+def test_a_time_in_which_nothing_ran_is_told_at_once(run):
     text = """
 import threading
 try:
@@ -312,9 +295,8 @@ finally: print("cleanup", i)
 
 OWN = {
     "torch.profiler": "torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])",
-    "_KinetoProfile": "Kineto()",
-    "torch.autograd": "torch.autograd.profiler.profile()",
-}
+    "_KinetoProfile": "Kineto()", "torch.autograd": "torch.autograd.profiler.profile()"
+}  # fmt: skip
 KINETO = """
 class Kineto(torch.profiler._KinetoProfile):
     def __enter__(self): self.start(); return self
@@ -323,7 +305,7 @@ class Kineto(torch.profiler._KinetoProfile):
 
 
 @pytest.mark.parametrize("which", OWN)
-def test_a_profiler_of_its_own_is_left_alone(which: str, run: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_profiler_of_its_own_is_left_alone(which, run, tmp_path):
     text = f"""
 {KINETO}
 torch.profiler.schedule(wait=0, warmup=0, active=2)
@@ -345,7 +327,7 @@ print("rows", sum(row.count for row in prof.key_averages() if row.key == "aten::
     assert json.loads((tmp_path / "own.json").read_text()) == {"traceEvents": []}
 
 
-def test_a_module_and_its_arguments(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_and_its_arguments(tmp_path, options, monkeypatch):
     folder = tmp_path / "package"
     folder.mkdir()
     (folder / "__init__.py").touch()
@@ -355,8 +337,7 @@ def test_a_module_and_its_arguments(tmp_path: Path, options: Make, monkeypatch: 
         "for i in range(12): one()\n"
     )
     monkeypatch.chdir(tmp_path)
-    made = options("package.train", module=True, script_args=("--lr", "-1", "x y"))
-    capture = start(made)
+    capture = start(options("package.train", module=True, script_args=("--lr", "-1", "x y")))
     end = capture.wait()
     assert steps_of(end) == THREE
     printed = [event.text for event in capture.events if isinstance(event, Output)]
@@ -365,7 +346,7 @@ def test_a_module_and_its_arguments(tmp_path: Path, options: Make, monkeypatch: 
     assert " -- --lr -1 'x y'" in end.result.info["command"]  # type: ignore[union-attr]
 
 
-def test_an_async_function(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_async_function(tmp_path, options, monkeypatch):
     """All its calls run in one event loop."""
     (tmp_path / "served.py").write_text(
         f"{TRAINS}\nimport asyncio\nlock = None\n"
@@ -373,12 +354,11 @@ def test_an_async_function(tmp_path: Path, options: Make, monkeypatch: pytest.Mo
         "    async with lock:\n        await asyncio.sleep(0)\n        one()\n"
     )
     monkeypatch.chdir(tmp_path)
-    end = start(options("served:step")).wait()
-    assert steps_of(end) == THREE
+    assert steps_of(start(options("served:step")).wait()) == THREE
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a program cannot take another one's place")
-def test_a_program_that_starts_itself_anew_is_recorded(tmp_path: Path) -> None:
+def test_a_program_that_starts_itself_anew_is_recorded(tmp_path):
     (tmp_path / "anew.py").write_text(
         "import os, sys\nif 'ANEW' not in os.environ:\n    os.environ['ANEW'] = '1'\n"
         f"    os.execv(sys.executable, [sys.executable, *sys.argv])\n{TRAINS}\n"
@@ -393,7 +373,7 @@ def test_a_program_that_starts_itself_anew_is_recorded(tmp_path: Path) -> None:
     assert sum(e["name"].startswith("ProfilerStep#") for e in events_of(trace)) == 3
 
 
-def test_its_threads_are_its_own(run: Callable[..., tuple[Any, list[str]]]) -> None:
+def test_its_threads_are_its_own(run):
     """It may join all that there are, or wait for their end."""
     _, lines = run(
         "import threading\n"
@@ -406,9 +386,7 @@ def test_its_threads_are_its_own(run: Callable[..., tuple[Any, list[str]]]) -> N
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 @pytest.mark.parametrize("run_to_end", [True, False])
-def test_its_timer_does_not_run_while_it_waits_for_us(
-    run: Callable[..., tuple[Any, list[str]]], run_to_end: bool
-) -> None:
+def test_its_timer_does_not_run_while_it_waits_for_us(run, run_to_end):
     """A limit to the time of a step is none to that of writing a recording, or to cleaning up."""
     end, lines = run(
         "import signal, sys, time\n"
@@ -432,7 +410,7 @@ def test_its_timer_does_not_run_while_it_waits_for_us(
     assert lines == ["clean"]
 
 
-def test_a_time_without_operators(run: Callable[..., tuple[Any, list[str]]]) -> None:
+def test_a_time_without_operators(run):
     """The program is ended, too, and it is said why nothing was recorded."""
     end, lines = run("import time\none()\ntime.sleep(60)\nprint('still here')\n", after=1.0, duration=0.01)
     assert isinstance(end, Failed)
@@ -442,7 +420,7 @@ def test_a_time_without_operators(run: Callable[..., tuple[Any, list[str]]]) -> 
     assert "the script ended before --after 60s" in end.message
 
 
-def test_takes_its_end_for_an_error(run: Callable[..., tuple[Any, list[str]]]) -> None:
+def test_takes_its_end_for_an_error(run):
     """As unittest does. The user hears that it did so because it was stopped."""
     end, _ = run("try:\n    for i in range(9): one()\nexcept SystemExit: raise SystemExit(True) from None\n")
     assert steps_of(end) == THREE

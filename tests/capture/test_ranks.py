@@ -1,7 +1,5 @@
 """Several processes under torchrun: each captures itself."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +14,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "ddp.py"
 
 
 @pytest.mark.torch
-def test_each_rank_has_a_trace_with_its_communication(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_rank_has_a_trace_with_its_communication(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # two ranks cannot share one GPU
     capture = [sys.executable, "-u", warm.__file__, "tracetui", "capture", str(EXAMPLE), "--no-open"]
     sizes = ["--", "--dim", "16", "--layers", "1", "--batch", "4"]
@@ -34,7 +30,7 @@ def test_each_rank_has_a_trace_with_its_communication(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands in for torchrun")
-def test_ranks_are_started_by_torchrun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_are_started_by_torchrun(tmp_path, monkeypatch):
     """Each with the same options, and with a file for the path of its trace; torchrun's exit code is ours."""
     (tmp_path / "train.py").touch()
     python = tmp_path / "python"
@@ -51,7 +47,7 @@ def test_ranks_are_started_by_torchrun(tmp_path: Path, monkeypatch: pytest.Monke
     assert told[told.index("capture") + 1 :] == rest
 
 
-def test_only_a_script_has_ranks() -> None:
+def test_only_a_script_has_ranks():
     command = [sys.executable, "-m", "tracetui", "capture", "mlp", "--ranks", "2"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2

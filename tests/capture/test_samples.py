@@ -1,7 +1,5 @@
 """The sample traces show what their README and the series say they show."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
@@ -15,7 +13,6 @@ from tests.capture.test_workloads import same_rows, table_rows
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in SAMPLES.glob("*.json.gz"))
-
 Event = dict[str, Any]
 
 
@@ -40,49 +37,38 @@ def launched(name: str) -> list[Event]:
 def steps(name: str) -> list[float]:
     """Durations of the steps, in microseconds."""
     return [
-        e["dur"]
-        for e in slices(name)
-        if e["name"].startswith("ProfilerStep#") and e["cat"] == "user_annotation"
-    ]
+        e["dur"] for e in slices(name) if e["name"].startswith("ProfilerStep#")
+        and e["cat"] == "user_annotation"
+    ]  # fmt: skip
 
 
 def gpu_time(name: str) -> float:
     return sum(e["dur"] for e in launched(name))
 
 
-def test_what_there_is() -> None:
+def test_what_there_is():
     wanted = {
-        "matmul_add_64_cold",
-        "matmul_add_64_warm",
-        "matmul_add_4096_eager",
-        "matmul_add_4096_compile",
-        "mlp_eager",
-        "mlp_compile",
-        "attention_naive",
-        "attention_sdpa",
-        "llm_decode",
-        "train",
-    }
+        "matmul_add_64_cold", "matmul_add_64_warm", "matmul_add_4096_eager", "matmul_add_4096_compile",
+        "mlp_eager", "mlp_compile", "attention_naive", "attention_sdpa", "llm_decode", "train"
+    }  # fmt: skip
     assert wanted <= set(NAMES)
-    readme = (SAMPLES / "README.md").read_text()
-    assert sorted(re.findall(r"^\| `(\w+)` \|", readme, re.M)) == NAMES
+    assert sorted(re.findall(r"^\| `(\w+)` \|", (SAMPLES / "README.md").read_text(), re.M)) == NAMES
     assert sum(path.stat().st_size for path in SAMPLES.iterdir()) < 4_000_000
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_files_belong_together(name: str) -> None:
+def test_files_belong_together(name):
     same_rows(SAMPLES / f"{name}.json.gz", SAMPLES / f"{name}.averages.json")
     rows = json.loads((SAMPLES / f"{name}.averages.json").read_text())
     expected = Counter((row["key"][:197], row["count"]) for row in rows)  # the table cuts at 200, with dots
-    table = Counter((key[:197], count) for key, count in table_rows(SAMPLES / f"{name}.txt"))
-    assert table == expected
+    assert Counter((key[:197], count) for key, count in table_rows(SAMPLES / f"{name}.txt")) == expected
     meta = json.loads((SAMPLES / f"{name}.meta.json").read_text())
     assert meta["device"]["name"] == "NVIDIA H200"
     assert re.match("(torchrun .* )?tracetui capture ", meta["command"])
     assert len(steps(name)) == meta["options"]["active"]
 
 
-def test_the_cold_first_step() -> None:
+def test_the_cold_first_step():
     first, *others = steps("matmul_add_64_cold")
     assert first > 100 * max(others)
     overhead = of("matmul_add_64_cold", "overhead")
@@ -92,12 +78,12 @@ def test_the_cold_first_step() -> None:
     assert max(steps("matmul_add_64_warm")) < 200
 
 
-def test_overhead_bound_and_compute_bound() -> None:
+def test_overhead_bound_and_compute_bound():
     assert gpu_time("matmul_add_64_warm") < 0.1 * sum(steps("matmul_add_64_warm"))
     assert gpu_time("matmul_add_4096_eager") > 2 * sum(steps("matmul_add_4096_eager"))
 
 
-def test_addmm_when_compiled() -> None:
+def test_addmm_when_compiled():
     eager = of("matmul_add_4096_eager", "cpu_op")
     assert (eager["aten::mm"], eager["aten::add"], eager["aten::addmm"]) == (3, 3, 0)
     compiled = of("matmul_add_4096_compile", "cpu_op")
@@ -107,20 +93,20 @@ def test_addmm_when_compiled() -> None:
     assert min(steps("matmul_add_4096_compile")) > 1.5 * min(steps("matmul_add_4096_eager"))
 
 
-def test_linear_is_one_kernel_with_the_bias() -> None:
+def test_linear_is_one_kernel_with_the_bias():
     assert of("linear", "cpu_op")["aten::t"] == 3
     (kernel,) = of("linear", "kernel").items()
     assert "bias" in kernel[0]
     assert kernel[1] == 3
 
 
-def test_five_kernels_a_forward_in_eager_mode() -> None:
+def test_five_kernels_a_forward_in_eager_mode():
     kernels = launched("mlp_eager")
     assert len(kernels) == 3 * 5
     assert sum("GeluCUDAKernel" in e["name"] for e in kernels) == 3
 
 
-def test_one_fused_kernel_when_compiled() -> None:
+def test_one_fused_kernel_when_compiled():
     kernels = of("mlp_compile", "kernel")
     triton = {name: count for name, count in kernels.items() if name.startswith("triton_")}
     assert triton == {"triton_poi_fused__unsafe_view_gelu_mul_0": 3}
@@ -129,7 +115,7 @@ def test_one_fused_kernel_when_compiled() -> None:
     assert sum(of("mlp_liger", "kernel").values()) == 3 * 4
 
 
-def test_one_launch_and_many_kernels_in_a_cuda_graph() -> None:
+def test_one_launch_and_many_kernels_in_a_cuda_graph():
     launches = [e for e in slices("mlp_cuda_graph") if e["name"] == "cudaGraphLaunch"]
     assert len(launches) == 3
     for launch in launches:
@@ -139,7 +125,7 @@ def test_one_launch_and_many_kernels_in_a_cuda_graph() -> None:
         assert len(same) >= 4
 
 
-def test_attention() -> None:
+def test_attention():
     assert gpu_time("attention_naive") > 10 * gpu_time("attention_sdpa")
     assert len(launched("attention_sdpa")) == 3
     assert len(launched("attention_naive")) == 3 * 6
@@ -149,12 +135,12 @@ def test_attention() -> None:
     assert len(launched("attention_naive")) < sum(of("attention_naive", "kernel", "gpu_memcpy").values())
 
 
-def test_decode_leaves_the_gpu_idle() -> None:
+def test_decode_leaves_the_gpu_idle():
     assert gpu_time("llm_decode") < 0.1 * sum(steps("llm_decode"))
     assert len(launched("llm_decode")) > 3 * 200
 
 
-def test_train() -> None:
+def test_train():
     names = of("train", "user_annotation")
     assert (names["forward"], names["backward"], names["optimizer"]) == (2, 2, 2)
     assert len({e["tid"] for e in slices("train") if e["cat"] == "cpu_op"}) == 2  # backward has its own

@@ -1,7 +1,5 @@
 """A user's own callable or script, unchanged, under the profiler."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -17,9 +15,7 @@ from tracetui.capture.run import start
 from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
-
 Make = Callable[..., CaptureOptions]
-
 TRAINING = """
 import sys
 import torch
@@ -60,7 +56,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_script_is_stepped_by_its_optimizer(script: Path, options: Make) -> None:
+def test_a_script_is_stepped_by_its_optimizer(script, options):
     capture = start(options(str(script), script_args=("50",), averages_json=True))
     end = capture.wait()
     assert isinstance(end, Done), end
@@ -87,19 +83,11 @@ def test_a_script_is_stepped_by_its_optimizer(script: Path, options: Make) -> No
     same_rows(end.result.trace, end.result.averages)
 
 
-@pytest.mark.parametrize(
-    ("ending", "status", "words"),
-    [
-        ("", None, None),
-        ("sys.exit(0)", None, None),
-        ("sys.exit(7)", 7, "ended with exit status 7"),
-        ("sys.exit('no data')", 1, "ended with: no data"),
-        ("raise KeyError('x')", 1, "failed: KeyError: 'x'"),
-    ],
-)
-def test_a_script_that_runs_to_its_end(
-    ending: str, status: int | None, words: str | None, script: Path, options: Make
-) -> None:
+@pytest.mark.parametrize(("ending", "status", "words"), [
+    ("", None, None), ("sys.exit(0)", None, None), ("sys.exit(7)", 7, "ended with exit status 7"),
+    ("sys.exit('no data')", 1, "ended with: no data"), ("raise KeyError('x')", 1, "failed: KeyError: 'x'")
+])  # fmt: skip
+def test_a_script_that_runs_to_its_end(ending, status, words, script, options):
     script.write_text(f"{TRAINING}\n{ending}\n")
     capture = start(options(str(script), script_args=("20",), run_to_end=True))
     end = capture.wait()
@@ -115,7 +103,7 @@ def test_a_script_that_runs_to_its_end(
     assert told == ([f"{script} {words}; what it did until then is recorded"] if words else [])
 
 
-def test_a_script_that_fails_early_keeps_what_was_recorded(script: Path, options: Make) -> None:
+def test_a_script_that_fails_early_keeps_what_was_recorded(script, options):
     script.write_text(f"{TRAINING}\nsys.exit(3)\n")
     end = start(options(str(script), script_args=("7",), run_to_end=True)).wait()
     assert isinstance(end, Done)
@@ -128,9 +116,8 @@ def test_a_script_that_fails_early_keeps_what_was_recorded(script: Path, options
     assert (end.kind, end.exit_status) == ("few_steps", 3)
 
 
-def test_a_script_with_a_profiler_of_its_own_is_told(script: Path, options: Make) -> None:
-    own = "\nwith torch.profiler.profile():\n    model(torch.randn(2, 4))\n"
-    script.write_text(TRAINING + own)
+def test_a_script_with_a_profiler_of_its_own_is_told(script, options):
+    script.write_text(TRAINING + "\nwith torch.profiler.profile():\n    model(torch.randn(2, 4))\n")
     end = start(options(str(script), script_args=("2",))).wait()
     assert isinstance(end, Failed)
     assert end.message.startswith(
@@ -141,19 +128,11 @@ def test_a_script_with_a_profiler_of_its_own_is_told(script: Path, options: Make
     assert isinstance(end, Done), end
 
 
-def test_the_command_ends_like_the_script_that_ran_to_its_end(script: Path, tmp_path: Path) -> None:
+def test_the_command_ends_like_the_script_that_ran_to_its_end(script, tmp_path):
     script.write_text(f"{TRAINING}\nsys.exit(7)\n")
     words = [
-        "capture",
-        str(script),
-        "--device",
-        "cpu",
-        "--run-to-end",
-        "-o",
-        str(tmp_path / "out"),
-        "--",
-        "9",
-    ]
+        "capture", str(script), "--device", "cpu", "--run-to-end", "-o", str(tmp_path / "out"), "--", "9"
+    ]  # fmt: skip
     ran = warm.tracetui(*words)
     out, err = ran.communicate()
     assert ran.returncode == 7, err
@@ -162,7 +141,7 @@ def test_the_command_ends_like_the_script_that_ran_to_its_end(script: Path, tmp_
     assert out.splitlines()[-3] == str(tmp_path / "out" / "train" / "train-9.json")
 
 
-def test_the_first_step_of_a_script(script: Path, options: Make) -> None:
+def test_the_first_step_of_a_script(script, options):
     first = {"warmup": False, "wait": 0, "schedule_warmup": 0, "active": 2}
     end = start(options(str(script), script_args=("9",), **first)).wait()
     assert isinstance(end, Done), end
@@ -170,7 +149,7 @@ def test_the_first_step_of_a_script(script: Path, options: Make) -> None:
     assert steps == ["ProfilerStep#0", "ProfilerStep#1"]
 
 
-def test_a_script_that_ends_early_keeps_what_there_is(script: Path, options: Make) -> None:
+def test_a_script_that_ends_early_keeps_what_there_is(script, options):
     end = start(options(str(script), script_args=("7",))).wait()
     assert isinstance(end, Done), end
     text = "the script ended early: 2 of 3 steps recorded; the last of the 3 in the trace is cut off"
@@ -178,14 +157,14 @@ def test_a_script_that_ends_early_keeps_what_there_is(script: Path, options: Mak
     assert end.result.info["steps"] == 3
 
 
-def test_a_script_with_too_few_steps(script: Path, options: Make) -> None:
+def test_a_script_with_too_few_steps(script, options):
     end = start(options(str(script), script_args=("4",))).wait()
     assert isinstance(end, Failed)
     assert end.kind == "few_steps"
     assert "4 steps (AdamW.step), but recording starts after 5" in end.message
 
 
-def test_a_script_without_optimizer_is_one_step(tmp_path: Path, options: Make) -> None:
+def test_a_script_without_optimizer_is_one_step(tmp_path, options):
     script = tmp_path / "plain.py"
     script.write_text("import torch\nx = torch.ones(4, 4) @ torch.ones(4, 4)\nprint('done', __file__)\n")
     capture = start(options(str(script)))
@@ -198,7 +177,7 @@ def test_a_script_without_optimizer_is_one_step(tmp_path: Path, options: Make) -
     assert printed(capture) == [f"done {script}"]
 
 
-def test_a_callable(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_callable(tmp_path, options, monkeypatch):
     (tmp_path / "events.py").write_text(  # a name that tracetui has, too: the user's must win
         "import torch\nclass Model:\n    @staticmethod\n    def run():\n        return torch.ones(3).cos()\n"
     )
@@ -209,7 +188,7 @@ def test_a_callable(tmp_path: Path, options: Make, monkeypatch: pytest.MonkeyPat
     assert [e["name"] for e in events_of(end.result.trace)].count("aten::cos") == 3
 
 
-def test_a_chatty_script(tmp_path: Path, options: Make) -> None:
+def test_a_chatty_script(tmp_path, options):
     """What is printed is passed on to the last line, and does not fill the memory."""
     script = tmp_path / "chatty.py"
     script.write_text(
@@ -224,16 +203,12 @@ def test_a_chatty_script(tmp_path: Path, options: Make) -> None:
     capture = start(options(str(script)), lambda e: seen.append(e.text) if isinstance(e, Output) else None)
     assert isinstance(capture.wait(), Done)
     assert [*filter(of_the_script, seen)] == [
-        *map(str, range(12_000)),
-        "from the shell",
-        " 20%",
-        "x" * 2000,
-        "True",
-    ]
+        *map(str, range(12_000)), "from the shell", " 20%", "x" * 2000, "True"
+    ]  # fmt: skip
     assert printed(capture) == seen[:10_000]
 
 
-def test_nothing_of_ours_is_imported_in_the_child(tmp_path: Path, options: Make) -> None:
+def test_nothing_of_ours_is_imported_in_the_child(tmp_path, options):
     script = tmp_path / "modules.py"
     ours = ("tracetui", "click", "textual", "rich", "msgspec", "platformdirs")
     text = (
@@ -245,7 +220,7 @@ def test_nothing_of_ours_is_imported_in_the_child(tmp_path: Path, options: Make)
     assert printed(capture) == ["[]"]
 
 
-def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path: Path) -> None:
+def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path):
     script = tmp_path / "bad.py"
     script.write_text(
         dedent(
@@ -263,21 +238,16 @@ def test_what_fails_in_a_script_is_shown_as_it_ran(tmp_path: Path) -> None:
         out, err = ran.communicate(timeout=300)
     assert ran.returncode == 1
     assert out.startswith("bad.json ")
-    last = err.splitlines()[-1]
-    assert last.startswith(f"tracetui: {script} failed: RuntimeError: ")
+    assert err.splitlines()[-1].startswith(f"tracetui: {script} failed: RuntimeError: ")
     assert err.count("in product") == 1  # the traceback comes once, and without our own frames
     assert "tracetui/capture" not in err
 
 
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [
-        ("no_such_module:f", "no module 'no_such_module'"),
-        ("json:nothing", "module 'json' has no 'nothing'"),
-        ("json:__doc__", "json:__doc__ cannot be called: it is a str"),
-    ],
-)
-def test_what_cannot_be_called(target: str, words: str, options: Make) -> None:
+@pytest.mark.parametrize(("target", "words"), [
+    ("no_such_module:f", "no module 'no_such_module'"), ("json:nothing", "module 'json' has no 'nothing'"),
+    ("json:__doc__", "json:__doc__ cannot be called: it is a str")
+])  # fmt: skip
+def test_what_cannot_be_called(target, words, options):
     end = start(options(target)).wait()
     assert isinstance(end, Failed)
     assert end.kind == "usage"

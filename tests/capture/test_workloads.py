@@ -1,7 +1,5 @@
 """Every workload captured on the CPU: the files, and that they agree with each other."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess
@@ -23,9 +21,7 @@ from tracetui.trace import Kind, load
 from . import warm
 
 pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_start")]
-
 Make = Callable[..., CaptureOptions]
-
 WAYS: list[tuple[str, dict[str, Any], set[str]]] = [
     ("matmul_add", {}, {"matmul_add", "aten::mm", "aten::add"}),
     ("matmul_add", {"batch": 3}, {"matmul_add", "aten::bmm"}),
@@ -81,12 +77,12 @@ def same_rows(trace: Path, truth: Path) -> None:
         assert 0 <= more <= (0 if key[1] else astray), key
 
 
-def test_every_workload_is_captured_here() -> None:
+def test_every_workload_is_captured_here():
     assert {target for target, _, _ in WAYS} == set(WORKLOADS), "give it a line in WAYS"
 
 
 @pytest.mark.parametrize(("target", "params", "names"), WAYS)
-def test_workload(target: str, params: dict[str, Any], names: set[str], options: Make) -> None:
+def test_workload(target, params, names, options):
     capture = start(options(target, params, averages_json=True))
     end = capture.wait()
     assert isinstance(end, Done), end
@@ -120,7 +116,7 @@ def rows_of(text: str) -> list[str]:
     return sorted(" ".join(line.split()) for line in text.splitlines() if line.strip())
 
 
-def test_the_commands(tmp_path: Path) -> None:
+def test_the_commands(tmp_path):
     """`tracetui capture` prints the summary, and `tracetui table` what torch's own table says."""
     out = tmp_path / "traces"
     sizes = [word for name, value in SMALL["mlp"].items() for word in (f"--{name}", str(value))]
@@ -141,7 +137,7 @@ def tracetui(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(words, 0, out, err)
 
 
-def test_everything_recorded(options: Make, wrapped_python: Callable[[str], str]) -> None:
+def test_everything_recorded(options, wrapped_python):
     every = {"record_shapes": True, "profile_memory": True, "with_stack": True, "with_flops": True}
 
     def attempt(**how: Any) -> Done | Failed | Cancelled | None:
@@ -157,13 +153,12 @@ def test_everything_recorded(options: Make, wrapped_python: Callable[[str], str]
     whole = json.loads(gzip.decompress(end.result.trace.read_bytes()))
     assert whole["traceName"] == "8x8x8x8_fp32_cold_eager.json"
     assert {key for key in every if whole.get(key) == 1} == set(every)
-    categories = {e.get("cat") for e in whole["traceEvents"]}
-    assert {"python_function", "cpu_instant_event"} <= categories
+    assert {"python_function", "cpu_instant_event"} <= {e.get("cat") for e in whole["traceEvents"]}
     assert any("Input Dims" in e.get("args", {}) for e in whole["traceEvents"])
     assert [e["name"] for e in whole["traceEvents"] if "ProfilerStep" in e["name"]] == ["ProfilerStep#0"]
 
 
-def test_compiled(options: Make) -> None:
+def test_compiled(options):
     """The one test that needs a C++ compiler; where there is none the child says so."""
     capture = start(options("matmul_add", compile=True))
     end = capture.wait()
@@ -175,7 +170,7 @@ def test_compiled(options: Make) -> None:
     assert any(e["name"].startswith("Torch-Compiled Region") for e in events_of(end.result.trace))
 
 
-def test_an_earlier_capture_stays(options: Make) -> None:
+def test_an_earlier_capture_stays(options):
     first = start(options()).wait()
     second = start(options(averages_json=True)).wait()
     assert isinstance(first, Done)
@@ -184,8 +179,7 @@ def test_an_earlier_capture_stays(options: Make) -> None:
     assert [p.name for p in second.result.files] == [
         "8_fp32_warm_eager-2" + suffix for suffix in (".json", ".txt", ".averages.json", ".meta.json")
     ]
-    before = first.result.trace.read_bytes()
-    assert before != second.result.trace.read_bytes()
+    assert first.result.trace.read_bytes() != second.result.trace.read_bytes()
 
     third = start(options(force=True, gzip=True)).wait()
     assert isinstance(third, Done)

@@ -1,7 +1,5 @@
 """`tracetui cache`, and `--no-cache`."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -32,7 +30,7 @@ def kept(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[P
     return paths
 
 
-def test_what_is_kept(kept: list[Path], cache: Path) -> None:
+def test_what_is_kept(kept, cache):
     sizes = [file.stat().st_size for file in cache.iterdir()]
     printed = run("cache")
     lines = printed.stdout.splitlines()
@@ -50,7 +48,7 @@ def test_what_is_kept(kept: list[Path], cache: Path) -> None:
     assert {t["state"] for t in found["traces"]} == {"current"}
 
 
-def test_what_can_no_longer_be_used(kept: list[Path], cache: Path) -> None:
+def test_what_can_no_longer_be_used(kept, cache):
     kept[0].unlink()
     kept[1].touch()
     (cache / "x.trace").write_bytes(b"nonsense")
@@ -62,7 +60,7 @@ def test_what_can_no_longer_be_used(kept: list[Path], cache: Path) -> None:
     assert all(words in text for words in ("file is gone", "has changed", "unreadable"))
 
 
-def test_clearing(kept: list[Path], cache: Path) -> None:
+def test_clearing(kept, cache):
     (cache / "other.txt").write_text("not ours")
     size = sum(file.stat().st_size for file in cache.glob("*.trace"))
     found = json.loads(run("cache", "--clear", "--json").stdout)
@@ -71,7 +69,7 @@ def test_clearing(kept: list[Path], cache: Path) -> None:
     assert run("cache", "--clear").stdout.startswith("0 B deleted\n0 traces")
 
 
-def test_nothing_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_kept(cache, monkeypatch):
     assert run("cache").stdout.startswith("0 traces, 0 B of at most")
     monkeypatch.setenv("TRACETUI_NO_CACHE", "1")
     assert run("cache").stdout.endswith("TRACETUI_NO_CACHE is set: the cache is not used\n")
@@ -82,9 +80,7 @@ def test_nothing_is_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("command", [*READING, "check", "open"])
-def test_commands_keep_what_they_read_and_without_cache_do_not(
-    command: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_keep_what_they_read_and_without_cache_do_not(command, tmp_path, cache, monkeypatch):
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     path = shutil.copy(SAMPLES / "linear.json.gz", tmp_path)
     monkeypatch.setattr(saved, "_threads", [])
@@ -99,6 +95,6 @@ def test_commands_keep_what_they_read_and_without_cache_do_not(
     assert len(list(cache.glob("*.trace"))) == 1
 
 
-def test_every_command_that_reads_traces_has_the_option() -> None:
+def test_every_command_that_reads_traces_has_the_option():
     for name in {*COMMANDS} - {"demo", "capture", "run", "attach", "env", "completion", "cache"}:
         assert "--no-cache" in run(name, "--help").stdout, name

@@ -1,11 +1,8 @@
 """Tab completion: what a word is completed to, and the script in a real bash."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -24,34 +21,17 @@ def completed(*words: str) -> list[str]:
     return ["file:" if item.type == "file" else item.value for item in found]
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["su"], ["summary"]),
-        (["com"], ["compare", "completion"]),
-        (["compare", "x"], FILE),
-        (["compare", "--fail"], ["--fail-over"]),
-        (["t"], ["table", "t one.json", "traces/", "tt.json.gz"]),
-        (["tt"], FILE),
-        (["traces/"], FILE),
-        (["--as"], ["--ascii"]),
-        (["tt.json.gz", "--as"], ["--ascii"]),
-        (["nonsense", "--as"], ["--ascii"]),
-        (["demo", "attention_s"], ["attention_sdpa"]),
-        (["demo", "--theme", "li"], ["light"]),
-        (["--theme", "li"], ["light"]),
-        (["open", ""], FILE),
-        (["summary", "x"], FILE),
-        (["capture", "m"], ["matmul_add", "mlp"]),
-        (["capture", "script"], FILE),
-        (["capture", "mlp", "--python", ""], FILE),
-        (["capture", "mlp", "--dtype", "b"], ["bf16"]),
-        (["completion", ""], ["bash", "zsh", "fish"]),
-    ],
-)
-def test_a_word_is_completed(
-    words: list[str], found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("words", "found"), [
+    (["su"], ["summary"]), (["com"], ["compare", "completion"]), (["compare", "x"], FILE),
+    (["compare", "--fail"], ["--fail-over"]), (["t"], ["table", "t one.json", "traces/", "tt.json.gz"]),
+    (["tt"], FILE), (["traces/"], FILE), (["--as"], ["--ascii"]), (["tt.json.gz", "--as"], ["--ascii"]),
+    (["nonsense", "--as"], ["--ascii"]), (["demo", "attention_s"], ["attention_sdpa"]),
+    (["demo", "--theme", "li"], ["light"]), (["--theme", "li"], ["light"]), (["open", ""], FILE),
+    (["summary", "x"], FILE), (["capture", "m"], ["matmul_add", "mlp"]), (["capture", "script"], FILE),
+    (["capture", "mlp", "--python", ""], FILE), (["capture", "mlp", "--dtype", "b"], ["bf16"]),
+    (["completion", ""], ["bash", "zsh", "fish"])
+])  # fmt: skip
+def test_a_word_is_completed(words, found, tmp_path, monkeypatch):
     (tmp_path / "traces").mkdir()
     for name in ("tt.json.gz", "tt.meta.json", "t one.json", "text.txt"):
         (tmp_path / name).touch()
@@ -60,14 +40,14 @@ def test_a_word_is_completed(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_is_for_tracetui_whatever_started_it(shell: str) -> None:
+def test_the_script_is_for_tracetui_whatever_started_it(shell):
     result = CliRunner().invoke(main, ["completion", shell])
     assert result.exit_code == 0
     assert f"_TRACETUI_COMPLETE={shell}_complete" in result.stdout
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_bash_completes(tmp_path: Path) -> None:
+def test_bash_completes(tmp_path):
     program = tmp_path / "tracetui"
     program.write_text(f"#!{sys.executable}\nfrom tracetui.cli import main\nmain()\n")
     program.chmod(0o755)
@@ -82,7 +62,7 @@ def test_bash_completes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words", ["tracetui t", "tracetui demo att", "tracetui capture m", "tracetui open x"]
 )
-def test_tab_imports_nothing_heavy(words: str) -> None:
+def test_tab_imports_nothing_heavy(words):
     code = (
         "import atexit, sys\n"
         "heavy = {'numpy', 'textual', 'rich', 'torch', 'msgspec', 'asyncio'}\n"
@@ -92,9 +72,7 @@ def test_tab_imports_nothing_heavy(words: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", code],
         env={"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_TRACETUI_COMPLETE": "bash_complete"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False
+    )  # fmt: skip
     assert ran.stdout.splitlines()[-1] == "heavy:", ran.stderr
     assert len(ran.stdout.splitlines()) > 1

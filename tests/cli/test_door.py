@@ -1,7 +1,5 @@
 """The words after `tracetui` that are no command: files, folders, and what was mistyped."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -52,23 +50,21 @@ def folder(tmp_path: Path, state: Path) -> Path:
     return there
 
 
-def test_a_trace_in_the_place_of_a_command_is_opened() -> None:
+def test_a_trace_in_the_place_of_a_command_is_opened():
     for words in ((str(LLAMA),), ("open", str(LLAMA)), ("--ascii", str(LLAMA)), (str(LLAMA), "--ascii")):
         assert run(*words).stdout.startswith("llama_train.json.gz"), words
     assert run("-", input=LLAMA.read_bytes()).stdout.startswith("standard input")
 
 
 @pytest.mark.parametrize("words", [["--theme", "light", "demo"], ["demo", "--theme", "light"]])
-def test_options_of_the_viewer_stand_before_or_after(
-    words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_of_the_viewer_stand_before_or_after(words, monkeypatch):
     opened = []
     monkeypatch.setattr(opening, "open_trace", lambda *given: opened.append(given))
     assert run(*words, "linear", "--ascii").exit_code == 0
     assert opened == [(str(samples()["linear"]), "light", True)]
 
 
-def test_a_folder_is_listed(folder: Path) -> None:
+def test_a_folder_is_listed(folder):
     assert [found.path.name for found in traces_in(folder)] == ["new.json", "old.json.gz"]
     result = run(str(folder))
     assert result.exit_code == 0
@@ -78,7 +74,7 @@ def test_a_folder_is_listed(folder: Path) -> None:
     assert how == f"To open one: tracetui {folder / 'new.json'}"
 
 
-def test_names_in_a_folder_are_shown_harmlessly(folder: Path) -> None:
+def test_names_in_a_folder_are_shown_harmlessly(folder):
     shutil.copy(folder / "new.json", folder / "a\x1b[31m; rm x\n.json")
     result = run(str(folder))
     assert result.exit_code == 0
@@ -86,13 +82,13 @@ def test_names_in_a_folder_are_shown_harmlessly(folder: Path) -> None:
     assert "\x1b" not in result.stdout
 
 
-def test_a_folder_without_traces_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_without_traces_is_an_error(tmp_path):
     result = run(str(tmp_path))
     assert (result.exit_code, result.stdout) == (1, "")
     assert "no torch.profiler traces in this folder" in result.stderr
 
 
-def test_a_folder_on_a_terminal_can_be_chosen_from(folder: Path) -> None:
+def test_a_folder_on_a_terminal_can_be_chosen_from(folder):
     shutil.copy(LLAMA, folder / "b.json.gz")
     terminal = Terminal(str(folder))
     shown = terminal.read("old.json.gz")
@@ -104,26 +100,15 @@ def test_a_folder_on_a_terminal_can_be_chosen_from(folder: Path) -> None:
     assert terminal.wait() == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "meant"),
-    [
-        (["sumary"], 2, "summary"),
-        (["trian"], 2, "demo train"),
-        (["matmul_ad"], 2, "capture matmul_add"),
-        (["demo", "tarin"], 1, "train"),
-        (["capture", "atention"], 2, "attention"),
-        (["capture", "trian.py"], 2, "train.py"),
-        (["trian.json"], 1, "train.json"),
-        (["ran.json.gz"], 1, "rank_of_eight.json.gz"),
-        (["table", "./trian.json"], 1, "./train.json"),
-        (["rank_of_eight"], 2, "rank_of_eight.json.gz"),
-        (["rank_of_eight.jsn"], 2, "rank_of_eight.json.gz"),
-        (["table", "--limt", "3", "x"], 2, "--limit"),
-    ],
-)
-def test_what_was_mistyped_is_named(
-    words: list[str], code: int, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("words", "code", "meant"), [
+    (["sumary"], 2, "summary"), (["trian"], 2, "demo train"), (["matmul_ad"], 2, "capture matmul_add"),
+    (["demo", "tarin"], 1, "train"), (["capture", "atention"], 2, "attention"),
+    (["capture", "trian.py"], 2, "train.py"), (["trian.json"], 1, "train.json"),
+    (["ran.json.gz"], 1, "rank_of_eight.json.gz"), (["table", "./trian.json"], 1, "./train.json"),
+    (["rank_of_eight"], 2, "rank_of_eight.json.gz"), (["rank_of_eight.jsn"], 2, "rank_of_eight.json.gz"),
+    (["table", "--limt", "3", "x"], 2, "--limit")
+])  # fmt: skip
+def test_what_was_mistyped_is_named(words, code, meant, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("train.json", "train.py", "rank_of_eight.json.gz", "man.json.gz"):
         (tmp_path / name).touch()
@@ -132,7 +117,7 @@ def test_what_was_mistyped_is_named(
     assert f"did you mean {meant}?" in result.stderr.lower().replace("'", "")
 
 
-def test_more_than_two_traces_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_two_traces_are_too_many(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = [f"rank{n}.json" for n in range(3)]
     for name in names:
@@ -143,7 +128,7 @@ def test_more_than_two_traces_are_too_many(tmp_path: Path, monkeypatch: pytest.M
     assert "got 3" in result.stderr
 
 
-def test_what_is_like_nothing_has_no_suggestion() -> None:
+def test_what_is_like_nothing_has_no_suggestion():
     result = run("xyzzy")
     assert result.exit_code == 2
     assert "no command or file 'xyzzy'" in result.stderr

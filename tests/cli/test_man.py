@@ -1,7 +1,5 @@
 """The man page has every command and option, and is what docs/man.py writes; the commands' other lists."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path
@@ -22,14 +20,12 @@ def man() -> ModuleType:
     return module_at(DOCS / "man.py")
 
 
-def test_every_command_and_option_is_in_it(man: ModuleType) -> None:
+def test_every_command_and_option_is_in_it(man):
     """Other versions of click write some of the help differently, so the file is compared by its words."""
-    kept = (DOCS / "tracetui.1").read_text(encoding="utf-8")
-    for page in (kept, man.page()):
+    for page in ((DOCS / "tracetui.1").read_text(encoding="utf-8"), man.page()):
         for name in COMMANDS:
             assert f".SS tracetui {name} " in page, "run: python docs/man.py"
             command = main.get_command(click.Context(main), name)
-            assert command is not None
             for option in command.params:
                 if isinstance(option, click.Option):
                     assert man.plain(option.opts[-1]) in page, "run: python docs/man.py"
@@ -37,7 +33,7 @@ def test_every_command_and_option_is_in_it(man: ModuleType) -> None:
                 assert man.plain(line.strip("\b ")) in page, "run: python docs/man.py"
 
 
-def test_every_command_is_in_its_lists() -> None:
+def test_every_command_is_in_its_lists():
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     both = (DOCS.parent / "benchmarks" / "same_json.py").read_text(encoding="utf-8")
     for name in set(COMMANDS) - {"open"}:
@@ -47,12 +43,12 @@ def test_every_command_is_in_its_lists() -> None:
         assert f'["{name}"' in both, "it needs a line in COMMANDS of benchmarks/same_json.py"
 
 
-def test_nothing_in_it_is_taken_for_a_request(man: ModuleType) -> None:
+def test_nothing_in_it_is_taken_for_a_request(man):
     assert man.plain(".json\n'a'\na\\b -x") == "\\&.json\n\\&'a'\na\\eb \\-x"
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff")
-def test_roff_reads_it_without_a_warning() -> None:
+def test_roff_reads_it_without_a_warning():
     words = ["groff", "-man", "-Tutf8", "-ww", str(DOCS / "tracetui.1")]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     assert ran.stderr == ""

@@ -1,7 +1,5 @@
 """`tracetui open` and `demo`: what is said before the app starts, and the app on a real pseudo-terminal."""
 
-from __future__ import annotations
-
 import os
 import re
 import select
@@ -20,8 +18,6 @@ from tracetui.session.samples import samples
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 LLAMA = DATA / "llama_train.json.gz"
-
-
 pytestmark = pytest.mark.usefixtures("state")
 
 
@@ -33,16 +29,13 @@ def bad_files(folder: Path) -> dict[str, Path]:
     other = folder / "other.json"
     other.write_text('{"no": "trace"}')
     return {
-        "missing": folder / "missing.json",
-        "directory": folder,
-        "empty": empty,
-        "picture": picture,
-        "other": other,
-    }
+        "missing": folder / "missing.json", "directory": folder, "empty": empty, "picture": picture,
+        "other": other
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "empty", "picture", "other"])
-def test_bad_files_are_one_line_and_exit_code_1(tmp_path: Path, kind: str) -> None:
+def test_bad_files_are_one_line_and_exit_code_1(tmp_path, kind):
     result = CliRunner().invoke(main, ["open", str(bad_files(tmp_path)[kind])])
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -50,24 +43,24 @@ def test_bad_files_are_one_line_and_exit_code_1(tmp_path: Path, kind: str) -> No
     assert "Traceback" not in result.stderr
 
 
-def test_escape_sequences_in_a_path_do_not_reach_the_terminal(tmp_path: Path) -> None:
+def test_escape_sequences_in_a_path_do_not_reach_the_terminal(tmp_path):
     result = CliRunner().invoke(main, ["open", str(tmp_path / "a\x1b[31mb.json")])
     assert result.exit_code == 1
     assert "\x1b" not in result.stderr
 
 
-def test_wrong_usage_is_exit_code_2() -> None:
+def test_wrong_usage_is_exit_code_2():
     assert CliRunner().invoke(main, ["open"]).exit_code == 2
 
 
 @pytest.mark.parametrize("option", [["--ascii"], ["--theme", "light"]])
-def test_how_it_looks_is_no_matter_of_commands_that_print(option: list[str]) -> None:
+def test_how_it_looks_is_no_matter_of_commands_that_print(option):
     result = CliRunner().invoke(main, [*option, "table", str(LLAMA)])
     assert result.exit_code == 2
     assert f"{option[0]} is only for the viewer" in result.stderr
 
 
-def test_without_a_command_it_can_be_told_how_to_look() -> None:
+def test_without_a_command_it_can_be_told_how_to_look():
     terminal = Terminal("--ascii", "--theme", "light")
     terminal.read("q quit")
     assert terminal.screen().isascii()
@@ -76,18 +69,17 @@ def test_without_a_command_it_can_be_told_how_to_look() -> None:
     assert terminal.wait() == 0
 
 
-def test_without_a_terminal_the_summary_is_printed() -> None:
+def test_without_a_terminal_the_summary_is_printed():
     run = output("open", str(LLAMA))
     assert run.returncode == 0, run.stderr
     assert b"\x1b" not in run.stdout
     assert "overhead-bound" in run.stdout.decode().casefold()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "encoding"),
-    [(["open", "--ascii"], "utf-8"), (["gaps"], "ascii"), (["findings"], "ascii"), (["gaps"], "utf-8")],
-)
-def test_micro_is_written_where_it_can_be_shown(arguments: list[str], encoding: str) -> None:
+@pytest.mark.parametrize(("arguments", "encoding"), [
+    (["open", "--ascii"], "utf-8"), (["gaps"], "ascii"), (["findings"], "ascii"), (["gaps"], "utf-8")
+])  # fmt: skip
+def test_micro_is_written_where_it_can_be_shown(arguments, encoding):
     ran = output(*arguments, str(LLAMA), PYTHONIOENCODING=encoding)
     assert ran.returncode == 0, ran.stderr
     told = ran.stdout
@@ -100,7 +92,7 @@ def test_micro_is_written_where_it_can_be_shown(arguments: list[str], encoding: 
         assert b"?" not in told
 
 
-def test_demo_lists_its_samples() -> None:
+def test_demo_lists_its_samples():
     found = samples()
     if not found:
         pytest.skip("this checkout has no samples yet")
@@ -184,10 +176,9 @@ class Terminal:
         raise AssertionError("it did not end")
 
 
-def test_a_trace_on_a_real_terminal() -> None:
+def test_a_trace_on_a_real_terminal():
     terminal = Terminal("open", str(LLAMA), cold=True)
-    shown = terminal.read("Kernels and copies")
-    lines = shown.splitlines()
+    lines = terminal.read("Kernels and copies").splitlines()
     assert "llama_train.json.gz" in lines[0]
     assert "OVERHEAD-BOUND" in lines[1]
     assert "GPU busy 34" in lines[1]
@@ -203,7 +194,7 @@ def test_a_trace_on_a_real_terminal() -> None:
     assert "Traceback" not in terminal.written.decode("utf-8", "replace")
 
 
-def test_two_traces_on_a_real_terminal() -> None:
+def test_two_traces_on_a_real_terminal():
     samples_ = samples()
     terminal = Terminal(str(samples_["mlp_eager"]), str(samples_["mlp_compile"]))
     shown = terminal.read("became")
@@ -215,7 +206,7 @@ def test_two_traces_on_a_real_terminal() -> None:
     assert "Traceback" not in terminal.written.decode("utf-8", "replace")
 
 
-def test_one_of_two_from_standard_input() -> None:
+def test_one_of_two_from_standard_input():
     terminal = Terminal(str(samples()["mlp_eager"]), "-", stdin=samples()["mlp_compile"])
     terminal.read("became")
     terminal.press("q")
@@ -223,7 +214,7 @@ def test_one_of_two_from_standard_input() -> None:
 
 
 @pytest.mark.parametrize("broken", [0, 1])
-def test_one_of_two_is_no_trace(broken: int, tmp_path: Path) -> None:
+def test_one_of_two_is_no_trace(broken, tmp_path):
     paths = [str(LLAMA), str(LLAMA)]
     paths[broken] = str(bad_files(tmp_path)["picture"])
     terminal = Terminal("open", *paths)
@@ -233,14 +224,14 @@ def test_one_of_two_is_no_trace(broken: int, tmp_path: Path) -> None:
     assert "Traceback" not in terminal.written.decode("utf-8", "replace")
 
 
-def test_a_trace_from_standard_input_leaves_the_keyboard_to_the_app() -> None:
+def test_a_trace_from_standard_input_leaves_the_keyboard_to_the_app():
     terminal = Terminal("open", "-", stdin=LLAMA)
     terminal.read("ProfilerStep#2")
     terminal.press("q")
     assert terminal.wait() == 0
 
 
-def test_it_ends_with_its_terminal_where_no_signal_says_so() -> None:
+def test_it_ends_with_its_terminal_where_no_signal_says_so():
     """As under a program that starts it in a session without a controlling terminal."""
     pytest.importorskip("termios", reason="needs a pseudo-terminal")
     master, slave = os.openpty()
@@ -256,7 +247,7 @@ def test_it_ends_with_its_terminal_where_no_signal_says_so() -> None:
     assert ran.wait(15) == 129
 
 
-def test_a_file_that_is_no_trace_on_a_real_terminal(tmp_path: Path) -> None:
+def test_a_file_that_is_no_trace_on_a_real_terminal(tmp_path):
     terminal = Terminal("open", str(bad_files(tmp_path)["picture"]))
     terminal.read("Esc  quit")
     terminal.press("q")
@@ -265,7 +256,7 @@ def test_a_file_that_is_no_trace_on_a_real_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
-def test_without_colors_none_is_sent(monkeypatch: pytest.MonkeyPatch, theme: str) -> None:
+def test_without_colors_none_is_sent(monkeypatch, theme):
     monkeypatch.setenv("NO_COLOR", "1")
     terminal = Terminal("open", "--theme", theme, str(LLAMA))
     terminal.read("Kernels and copies")

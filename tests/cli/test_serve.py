@@ -1,7 +1,5 @@
 """`tracetui serve`: what it says and starts. `test_server.py` has real servers and viewers."""
 
-from __future__ import annotations
-
 import signal
 import socket
 from collections.abc import Callable
@@ -37,7 +35,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, ["serve", *words])
 
 
-def test_a_viewer_is_the_viewer_of_one_trace(served: list[Server], tmp_path: Path) -> None:
+def test_a_viewer_is_the_viewer_of_one_trace(served, tmp_path):
     trace = tmp_path / "a 'b'; $(touch x) [bold].json"
     trace.write_bytes(LLAMA.read_bytes())
     result = run(str(trace), "--theme", "light", "--ascii", "--port", "81")
@@ -48,13 +46,13 @@ def test_a_viewer_is_the_viewer_of_one_trace(served: list[Server], tmp_path: Pat
     assert f" on http://127.0.0.1:81/?token={server.token}  (Ctrl+C stops it)\n" in result.stdout
 
 
-def test_the_options_of_the_viewer_may_come_first(served: list[Server]) -> None:
+def test_the_options_of_the_viewer_may_come_first(served):
     for theme in ("light", "colour-blind"):
         assert CliRunner().invoke(main, ["--theme", theme, "serve", str(LLAMA)]).exit_code == 130
     assert served[0].command[-5:] == ["open", "--theme", "light", "--", str(LLAMA)]
 
 
-def test_a_token_can_be_done_without(served: list[Server]) -> None:
+def test_a_token_can_be_done_without(served):
     result = run(str(LLAMA), "--no-token")
     assert " on http://127.0.0.1:8000/  (" in result.stdout
     assert result.stderr == ""
@@ -66,7 +64,7 @@ def test_a_token_can_be_done_without(served: list[Server]) -> None:
     assert f" on http://{socket.gethostname()}:8000/  (" in result.stdout
 
 
-def test_names_are_checked(served: list[Server]) -> None:
+def test_names_are_checked(served):
     run(str(LLAMA), "--allow-host", "Box.Example.", "--allow-host", "[fe80::1]:80")
     assert served[0].names >= {"box.example", "fe80::1", "localhost"}
     for wrong in ("", "*", "http://box", "a b", "a:b"):
@@ -75,21 +73,21 @@ def test_names_are_checked(served: list[Server]) -> None:
 
 
 @pytest.mark.parametrize(("words", "code"), [(["-"], 2), ([str(LLAMA.parent)], 2), (["/no/such.json"], 1)])
-def test_what_cannot_be_served(words: list[str], code: int, served: list[Server]) -> None:
+def test_what_cannot_be_served(words, code, served):
     result = run(*words)
     assert result.exit_code == code
     assert len(result.stderr.splitlines()) == 1
     assert not served
 
 
-def test_without_textual_serve_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_textual_serve_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(serve, "find_spec", lambda name: None)
     result = run(str(LLAMA))
     assert result.exit_code == 1
     assert result.stderr.endswith("-m pip install textual-serve\n")
 
 
-def test_the_last_line_offers_what_a_viewer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_line_offers_what_a_viewer_has(monkeypatch):
     from tracetui.tui.footer import Footer
 
     class Wide(Footer):

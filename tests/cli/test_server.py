@@ -1,7 +1,5 @@
 """A real server of `tracetui serve`, and clients that do not do their part."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json
@@ -52,11 +50,9 @@ class Served:
         with open(self.errors, "wb") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code, "serve", str(trace), "--port", str(self.port), *options],
-                env=os.environ | {"TRACETUI_STATE": str(folder / "state")},
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
+                env=os.environ | {"TRACETUI_STATE": str(folder / "state")}, stdout=subprocess.PIPE,
+                stderr=errors, text=True
+            )  # fmt: skip
         assert self.process.stdout is not None
         self.said = self.process.stdout.readline()
         match = re.search(r"http://\S+", self.said)
@@ -176,31 +172,16 @@ def alone(tmp_path: Path) -> Iterator[Callable[..., Served]]:
 
 
 # Whom it answers
-
-
-@pytest.mark.parametrize(
-    ("host", "name"),
-    [
-        ("localhost:8000", "localhost"),
-        ("LocalHost.:8000", "localhost"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("[::1]:8000", "::1"),
-        ("::1", "::1"),
-        ("box.example:80", "box.example"),
-        ("", ""),
-        ("[x", ""),
-        ("localhost:port", ""),
-        ("localhost:99999", ""),
-        ("localhost/evil", ""),
-        ("evil@localhost", ""),
-        ("*", ""),
-    ],
-)
-def test_the_name_in_a_host_header(host: str, name: str) -> None:
+@pytest.mark.parametrize(("host", "name"), [
+    ("localhost:8000", "localhost"), ("LocalHost.:8000", "localhost"), ("127.0.0.1", "127.0.0.1"),
+    ("[::1]:8000", "::1"), ("::1", "::1"), ("box.example:80", "box.example"), ("", ""), ("[x", ""),
+    ("localhost:port", ""), ("localhost:99999", ""), ("localhost/evil", ""), ("evil@localhost", ""), ("*", "")
+])  # fmt: skip
+def test_the_name_in_a_host_header(host, name):
     assert host_name(host) == name
 
 
-def test_a_server_goes_by_the_names_of_its_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_goes_by_the_names_of_its_machine(monkeypatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "Box")
     monkeypatch.setattr(socket, "getfqdn", lambda: "box.example")
     assert own_names("127.0.0.1") == {"localhost", "127.0.0.1"}
@@ -211,35 +192,32 @@ def test_a_server_goes_by_the_names_of_its_machine(monkeypatch: pytest.MonkeyPat
 NAMES = ("localhost", "box")
 
 
-@pytest.mark.parametrize(
-    ("host", "origin", "answered"),
-    [
-        ("localhost:8000", None, True),  # curl
-        ("localhost:9000", "http://localhost:9000", True),  # through a tunnel
-        ("LOCALHOST:9000", "http://localhost:9000", True),
-        ("127.0.0.1:8000", "http://127.0.0.1:8000", True),
-        ("[::1]:8000", "http://[::1]:8000", True),
-        ("box:8000", "https://box:8000", True),  # behind a proxy
-        ("BOX.", None, True),
-        ("localhost:8000", "https://evil.example", False),
-        ("localhost:8000", "http://localhost:3000", False),
-        ("localhost:8000", "null", False),
-        ("localhost:8000", "", False),
-        ("evil.example:8000", "http://evil.example:8000", False),  # a name made to lead here
-        ("evil.example:8000", None, False),
-        ("localhost.evil.example", None, False),
-        ("box.evil.example", None, False),
-        ("evil.localhost@evil.example", None, False),
-        ("192.0.2.1:8000", None, False),  # a number of no machine
-        ("", None, False),
-        ("[x", None, False),
-    ],
-)
-def test_only_our_own_page_is_answered(host: str, origin: str | None, answered: bool) -> None:
+@pytest.mark.parametrize(("host", "origin", "answered"), [
+    ("localhost:8000", None, True),  # curl
+    ("localhost:9000", "http://localhost:9000", True),  # through a tunnel
+    ("LOCALHOST:9000", "http://localhost:9000", True),
+    ("127.0.0.1:8000", "http://127.0.0.1:8000", True),
+    ("[::1]:8000", "http://[::1]:8000", True),
+    ("box:8000", "https://box:8000", True),  # behind a proxy
+    ("BOX.", None, True),
+    ("localhost:8000", "https://evil.example", False),
+    ("localhost:8000", "http://localhost:3000", False),
+    ("localhost:8000", "null", False),
+    ("localhost:8000", "", False),
+    ("evil.example:8000", "http://evil.example:8000", False),  # a name made to lead here
+    ("evil.example:8000", None, False),
+    ("localhost.evil.example", None, False),
+    ("box.evil.example", None, False),
+    ("evil.localhost@evil.example", None, False),
+    ("192.0.2.1:8000", None, False),  # a number of no machine
+    ("", None, False),
+    ("[x", None, False),
+])  # fmt: skip
+def test_only_our_own_page_is_answered(host, origin, answered):
     assert (refusal(host, origin, NAMES) is None) is answered
 
 
-def test_a_number_of_this_machine_is_answered() -> None:
+def test_a_number_of_this_machine_is_answered():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         try:
             out.connect(("192.0.2.1", 9))  # sends nothing
@@ -255,7 +233,7 @@ async def get(served: Served, path: str, **headers: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-async def test_without_the_token_nothing_is_answered(alone: Callable[..., Served]) -> None:
+async def test_without_the_token_nothing_is_answered(alone):
     served = alone()
     token = served.address.partition("?token=")[2]
     assert len(token) >= 43
@@ -276,7 +254,7 @@ async def test_without_the_token_nothing_is_answered(alone: Callable[..., Served
     assert served.errors.read_text() == ""
 
 
-async def test_names_can_be_added_on_any_address(alone: Callable[..., Served]) -> None:
+async def test_names_can_be_added_on_any_address(alone):
     served = alone("--no-token", "--host", "0.0.0.0", "--allow-host", "Box.Example", "--allow-host", "x")
     for host, status in (
         ("box.example", 200),
@@ -290,7 +268,7 @@ async def test_names_can_be_added_on_any_address(alone: Callable[..., Served]) -
     assert "--allow-host" in (await get(served, "/", Host="evil.example"))[1]
 
 
-async def test_the_page_says_what_it_shows(tmp_path: Path, alone: Callable[..., Served]) -> None:
+async def test_the_page_says_what_it_shows(tmp_path, alone):
     trace = tmp_path / "<b> & {{TOKEN}}.json.gz"
     trace.write_bytes(LLAMA.read_bytes())
     _, text = await get(alone("--no-token", trace=trace), "/")
@@ -301,35 +279,26 @@ async def test_the_page_says_what_it_shows(tmp_path: Path, alone: Callable[..., 
 
 
 # Sizes
-
-
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [((80, 24), (80, 24)), ((0, -5), (1, 1)), ((10**30, 100_000), (1000, 500)), ((-(10**30), 1), (1, 1))],
-)
-def test_sizes_are_bounded(size: tuple[int, int], expected: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("size", "expected"), [
+    ((80, 24), (80, 24)), ((0, -5), (1, 1)), ((10**30, 100_000), (1000, 500)), ((-(10**30), 1), (1, 1))
+])  # fmt: skip
+def test_sizes_are_bounded(size, expected):
     assert clamped(Size(*size)) == Size(*expected)
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ({"width": "100", "height": "30"}, (100, 30)),
-        ({"width": "-1", "height": "99999999999999999999"}, (1, 500)),
-        ({"width": "100"}, (80, 24)),
-        ({}, (80, 24)),
-        ({"width": "wide", "height": "1e3"}, (80, 24)),
-        ({"width": "NaN", "height": ""}, (80, 24)),
-        ({"width": "9" * 5000, "height": "1"}, (80, 24)),
-    ],
-)
-def test_the_size_in_an_address(query: dict[str, str], expected: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("query", "expected"), [
+    ({"width": "100", "height": "30"}, (100, 30)),
+    ({"width": "-1", "height": "99999999999999999999"}, (1, 500)), ({"width": "100"}, (80, 24)),
+    ({}, (80, 24)), ({"width": "wide", "height": "1e3"}, (80, 24)),
+    ({"width": "NaN", "height": ""}, (80, 24)), ({"width": "9" * 5000, "height": "1"}, (80, 24))
+])  # fmt: skip
+def test_the_size_in_an_address(query, expected):
     assert module.asked_size(query) == Size(*expected)
 
 
 @LINUX
 @pytest.mark.parametrize("size", ["?width=100000&height=100000", "?width=-3&height=0", "?width=x", ""])
-async def test_any_size_can_be_asked_for(shared: Served, size: str) -> None:
+async def test_any_size_can_be_asked_for(shared, size):
     async with shared.viewer(size, b"\x1b[") as browser:
         await asyncio.sleep(1)
         for width, height in ((10**6, 10**6), (0, 0), (-1, 5), (10**40, 1)):
@@ -344,36 +313,15 @@ async def test_any_size_can_be_asked_for(shared: Served, size: str) -> None:
 # Messages
 
 WRONG: list[str | bytes] = [
-    "",
-    "no JSON",
-    "null",
-    "1",
-    '"stdin"',
-    "{}",
-    "[]",
-    "[1]",
-    "[[]]",
-    '["nothing"]',
-    '["stdin"]',
-    '["stdin", 1]',
-    '["stdin", "\\ud800"]',
-    '["resize"]',
-    '["resize", 5]',
-    '["resize", {}]',
-    '["resize", {"width": 80}]',
-    '["resize", {"width": "80", "height": "24"}]',
-    '["resize", {"width": 1e999, "height": 24}]',
-    '["resize", {"width": NaN, "height": null}]',
-    '["ping"]',
-    "[" * 100_000,
-    '["ping", ' + "[" * 100_000 + "]" * 100_000 + "]",
-    b"",
-    b'["stdin", "q"]',
-    b"\xff" * 1000,
-]
+    "", "no JSON", "null", "1", '"stdin"', "{}", "[]", "[1]", "[[]]", '["nothing"]', '["stdin"]',
+    '["stdin", 1]', '["stdin", "\\ud800"]', '["resize"]', '["resize", 5]', '["resize", {}]',
+    '["resize", {"width": 80}]', '["resize", {"width": "80", "height": "24"}]',
+    '["resize", {"width": 1e999, "height": 24}]', '["resize", {"width": NaN, "height": null}]', '["ping"]',
+    "[" * 100_000, '["ping", ' + "[" * 100_000 + "]" * 100_000 + "]", b"", b'["stdin", "q"]', b"\xff" * 1000
+]  # fmt: skip
 
 
-async def test_what_is_no_message_is_refused_in_one_line(shared: Served) -> None:
+async def test_what_is_no_message_is_refused_in_one_line(shared):
     async with shared.viewer() as browser:
         for wrong in WRONG:
             await (browser.send_bytes if isinstance(wrong, bytes) else browser.send_str)(wrong)
@@ -389,14 +337,12 @@ async def test_what_is_no_message_is_refused_in_one_line(shared: Served) -> None
 
 BROKEN = {
     "too large": b"\x81\xff" + struct.pack(">Q", 2 << 20) + bytes(4) + b"[" * (2 << 20),
-    "far too large": b"\x81\xff" + b"\x7f" * 8 + bytes(4),
-    "not UTF-8": b"\x81\x82" + bytes(4) + b"\xff\xfe",
-    "no frame": b"\xff" * 100,
-    "not compressed": b"\xc1\x84" + bytes(4) + b"\xff" * 4,
-}
+    "far too large": b"\x81\xff" + b"\x7f" * 8 + bytes(4), "not UTF-8": b"\x81\x82" + bytes(4) + b"\xff\xfe",
+    "no frame": b"\xff" * 100, "not compressed": b"\xc1\x84" + bytes(4) + b"\xff" * 4
+}  # fmt: skip
 
 
-async def test_a_broken_frame_ends_one_viewer(shared: Served) -> None:
+async def test_a_broken_frame_ends_one_viewer(shared):
     async with shared.viewer() as other:
         for kind, frame in BROKEN.items():
             with shake_hands(shared) as browser:
@@ -409,19 +355,15 @@ async def test_a_broken_frame_ends_one_viewer(shared: Served) -> None:
 
 
 FLOODS: dict[str, list[Any]] = {
-    "keys": ["stdin", "wsad" * 500],
-    "mouse": ["stdin", "\x1b[<35;20;10M\x1b[<35;40;12M" * 100],
-    "paste": ["stdin", "\x1b[200~" + "x" * 2000],
-    "sizes": ["resize", {"width": 999, "height": 499}],
-    "pings": ["ping", "x" * 10_000],
-    "nonsense": ["nonsense", "x" * 10_000],
-    "focus": ["focus"],
-}
+    "keys": ["stdin", "wsad" * 500], "mouse": ["stdin", "\x1b[<35;20;10M\x1b[<35;40;12M" * 100],
+    "paste": ["stdin", "\x1b[200~" + "x" * 2000], "sizes": ["resize", {"width": 999, "height": 499}],
+    "pings": ["ping", "x" * 10_000], "nonsense": ["nonsense", "x" * 10_000], "focus": ["focus"]
+}  # fmt: skip
 
 
 @LINUX
 @floods
-async def test_a_flood_takes_little_memory(alone: Callable[..., Served], seconds: float) -> None:
+async def test_a_flood_takes_little_memory(alone, seconds):
     """Nothing of what comes back is read. The viewer may end, and nobody else."""
     served = alone("--no-token")
     async with served.viewer() as other:
@@ -455,14 +397,12 @@ def start_viewer(drawn: Path, server: int = 0) -> subprocess.Popen[bytes]:
     with open(drawn, "wb") as file:
         return subprocess.Popen(
             [sys.executable, "-c", VIEWER, str(server or os.getpid()), "open", "--", str(LLAMA)],
-            stdin=subprocess.PIPE,
-            stdout=file,
-            env=os.environ | {"TRACETUI_SERVED": "1", "TEXTUAL_DRIVER": driver},
-            start_new_session=True,
-        )
+            stdin=subprocess.PIPE, stdout=file,
+            env=os.environ | {"TRACETUI_SERVED": "1", "TEXTUAL_DRIVER": driver}, start_new_session=True
+        )  # fmt: skip
 
 
-def test_a_viewer_ends_with_its_input_or_its_server(tmp_path: Path) -> None:
+def test_a_viewer_ends_with_its_input_or_its_server(tmp_path):
     with start_viewer(tmp_path / "drawn") as viewer:
         deadline = time.monotonic() + 30
         while DRAWN not in (tmp_path / "drawn").read_bytes() and time.monotonic() < deadline:
@@ -481,9 +421,7 @@ def test_a_viewer_ends_with_its_input_or_its_server(tmp_path: Path) -> None:
     [(b"D", b"wsad" * 100), (b"D", b"\x1b[<35;20;10M\x1b[<35;40;12M" * 20), (b"M", b'{"type": "focus"}')],
     ids=["keys", "mouse", "focus"],
 )
-def test_a_viewer_takes_no_more_than_it_can_deal_with(
-    tmp_path: Path, kind: bytes, packet: bytes, seconds: float
-) -> None:
+def test_a_viewer_takes_no_more_than_it_can_deal_with(tmp_path, kind, packet, seconds):
     viewer = start_viewer(tmp_path / "drawn")
     try:
         assert viewer.stdin is not None
@@ -506,7 +444,7 @@ def test_a_viewer_takes_no_more_than_it_can_deal_with(
 
 
 @LINUX
-async def test_a_viewer_has_a_bound_of_memory(shared: Served) -> None:
+async def test_a_viewer_has_a_bound_of_memory(shared):
     async with shared.viewer():
         (pid,) = shared.below
         limits = Path(f"/proc/{pid}/limits").read_text()
@@ -516,7 +454,7 @@ async def test_a_viewer_has_a_bound_of_memory(shared: Served) -> None:
 
 
 @LINUX
-def test_beyond_its_bound_there_is_no_memory() -> None:
+def test_beyond_its_bound_there_is_no_memory():
     code = (
         "from tracetui.core import threads; threads.limit_memory(1000)\n"
         "some = bytearray(threads.MARGIN // 2)\n"
@@ -527,7 +465,7 @@ def test_beyond_its_bound_there_is_no_memory() -> None:
     assert (done.stdout, done.stderr) == ("enough\n", "")
 
 
-async def test_input_that_is_no_key_is_ignored(shared: Served) -> None:
+async def test_input_that_is_no_key_is_ignored(shared):
     async with shared.viewer() as browser:
         for text in ("", "\x1b[97;1:3u", "c"):
             await browser.send_json(["stdin", text])
@@ -535,9 +473,7 @@ async def test_input_that_is_no_key_is_ignored(shared: Served) -> None:
 
 
 # Who leaves, and how
-
-
-async def test_a_browser_that_vanishes_takes_its_viewer_along(shared: Served) -> None:
+async def test_a_browser_that_vanishes_takes_its_viewer_along(shared):
     with shake_hands(shared) as polite:
         assert await until(lambda: len(shared.below) == 1, 10)
         polite.shutdown(socket.SHUT_RDWR)
@@ -553,7 +489,7 @@ async def test_a_browser_that_vanishes_takes_its_viewer_along(shared: Served) ->
 
 
 @LINUX
-async def test_a_browser_that_reads_nothing_is_let_go(alone: Callable[..., Served]) -> None:
+async def test_a_browser_that_reads_nothing_is_let_go(alone):
     served = alone(
         "--no-token", before="from tracetui.cli import server; server.HEARTBEAT, server.PATIENCE = 2, 3"
     )
@@ -569,7 +505,7 @@ async def test_a_browser_that_reads_nothing_is_let_go(alone: Callable[..., Serve
     assert memory(served.process.pid) - before < 30
 
 
-async def test_a_viewer_that_ends_says_so_on_its_page_only(alone: Callable[..., Served]) -> None:
+async def test_a_viewer_that_ends_says_so_on_its_page_only(alone):
     served = alone("--no-token")
     async with served.viewer() as other:
         async with served.viewer() as browser:
@@ -585,7 +521,7 @@ async def test_a_viewer_that_ends_says_so_on_its_page_only(alone: Callable[..., 
     assert served.errors.read_text() == ""
 
 
-async def test_a_viewer_that_cannot_start_says_why(tmp_path: Path, alone: Callable[..., Served]) -> None:
+async def test_a_viewer_that_cannot_start_says_why(tmp_path, alone):
     trace = tmp_path / "gone.json.gz"
     trace.write_bytes(LLAMA.read_bytes())
     served = alone("--no-token", trace=trace)
@@ -598,7 +534,7 @@ async def test_a_viewer_that_cannot_start_says_why(tmp_path: Path, alone: Callab
     ]
 
 
-async def test_only_so_many_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_so_many_viewers(monkeypatch):
     from aiohttp.test_utils import TestClient, TestServer
 
     monkeypatch.setattr(module, "MOST_VIEWERS", 1)
@@ -614,16 +550,12 @@ async def test_only_so_many_viewers(monkeypatch: pytest.MonkeyPatch) -> None:
             assert await until(lambda: len(served.viewers) == 1, 5)
 
 
-@pytest.mark.parametrize(
-    ("name", "started"),
-    [
-        *((name, True) for name in ("SIGTERM", "SIGKILL")),
-        *((name, False) for name in ("SIGINT", "SIGKILL")),
-        *(pytest.param(name, True, marks=pytest.mark.long) for name in ("SIGINT", "SIGQUIT", "SIGHUP")),
-        *(pytest.param(name, False, marks=pytest.mark.long) for name in ("SIGTERM", "SIGHUP", "SIGQUIT")),
-    ],
-)
-async def test_nothing_is_left_of_a_server(alone: Callable[..., Served], name: str, started: bool) -> None:
+@pytest.mark.parametrize(("name", "started"), [
+    *((name, True) for name in ("SIGTERM", "SIGKILL")), *((name, False) for name in ("SIGINT", "SIGKILL")),
+    *(pytest.param(name, True, marks=pytest.mark.long) for name in ("SIGINT", "SIGQUIT", "SIGHUP")),
+    *(pytest.param(name, False, marks=pytest.mark.long) for name in ("SIGTERM", "SIGHUP", "SIGQUIT"))
+])  # fmt: skip
+async def test_nothing_is_left_of_a_server(alone, name, started):
     served = alone("--no-token")
     async with served.viewer("?width=80&height=24", DRAWN if started else b""):
         assert await until(lambda: len(served.below) == 1, 5)
@@ -634,14 +566,14 @@ async def test_nothing_is_left_of_a_server(alone: Callable[..., Served], name: s
     assert served.errors.read_text() == ""
 
 
-async def test_the_page_learns_that_the_server_ends(alone: Callable[..., Served]) -> None:
+async def test_the_page_learns_that_the_server_ends(alone):
     served = alone("--no-token")
     async with served.viewer() as browser:
         served.process.send_signal(signal.SIGTERM)
         assert await closed(browser) == "The server has ended."
 
 
-async def test_nohup_is_respected(tmp_path: Path, alone: Callable[..., Served]) -> None:
+async def test_nohup_is_respected(tmp_path, alone):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         served = alone("--no-token")
@@ -652,14 +584,14 @@ async def test_nohup_is_respected(tmp_path: Path, alone: Callable[..., Served]) 
         pass
 
 
-def test_a_port_in_use_is_one_line(shared: Served) -> None:
+def test_a_port_in_use_is_one_line(shared):
     words = ["serve", str(LLAMA), "--port", str(shared.port)]
     done = subprocess.run([sys.executable, "-m", "tracetui", *words], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"tracetui: cannot listen on 127.0.0.1:{shared.port}: Address already in use\n"
 
 
-async def test_what_is_no_http_is_no_traceback(shared: Served) -> None:
+async def test_what_is_no_http_is_no_traceback(shared):
     for sent in (
         b"\0" * 10_000,
         b"GET / HTTP/9.9\r\n\r\n",
@@ -674,8 +606,6 @@ async def test_what_is_no_http_is_no_traceback(shared: Served) -> None:
 
 
 # Downloads
-
-
 async def export(browser: Any, name: str) -> str:
     """The key of a file to download."""
     for _ in range(20):  # while the overview grows, the question stays
@@ -689,7 +619,7 @@ async def export(browser: Any, name: str) -> str:
     raise AssertionError("no download")
 
 
-async def test_a_table_is_downloaded_once_and_whole(shared: Served) -> None:
+async def test_a_table_is_downloaded_once_and_whole(shared):
     async with shared.viewer() as browser:
         key = await export(browser, 'a;"é.csv')
         url = f"http://127.0.0.1:{shared.port}/download/{key}"
@@ -705,7 +635,7 @@ async def test_a_table_is_downloaded_once_and_whole(shared: Served) -> None:
         assert found == [404] * 2 + [200] * module.MOST_FILES
 
 
-async def test_a_download_whose_viewer_ends_is_no_whole_file(shared: Served) -> None:
+async def test_a_download_whose_viewer_ends_is_no_whole_file(shared):
     async with shared.viewer() as browser:
         key = await export(browser, "x.csv")
         (pid,) = shared.below
@@ -740,8 +670,7 @@ class Page:
             self.events.append((said["method"], said["params"]))
 
     async def value(self, expression: str) -> Any:
-        found = await self.call("Runtime.evaluate", expression=expression)
-        return found["result"].get("value")
+        return (await self.call("Runtime.evaluate", expression=expression))["result"].get("value")
 
     async def press(self, key: str, code: int) -> None:
         for kind in ("rawKeyDown", "keyUp"):
@@ -758,8 +687,7 @@ class Page:
         for _ in range(200):
             await self.value("0")
             frames = [found["response"] for found in self.of("Network.webSocketFrameReceived")]
-            seen = b"".join(base64.b64decode(f["payloadData"]) for f in frames if f["opcode"] == 2)
-            if wanted in seen:
+            if wanted in b"".join(base64.b64decode(f["payloadData"]) for f in frames if f["opcode"] == 2):
                 return True
             await asyncio.sleep(0.1)
         return False
@@ -804,7 +732,7 @@ async def page(tmp_path: Path) -> AsyncIterator[Page]:
 
 
 @pytest.mark.long
-async def test_a_page_in_chromium(page: Page, tmp_path: Path, alone: Callable[..., Served]) -> None:
+async def test_a_page_in_chromium(page, tmp_path, alone):
     served = alone()
     await page.call("Page.navigate", url=served.address)
     while await page.value("document.readyState") != "complete":
@@ -856,9 +784,7 @@ async def test_a_page_in_chromium(page: Page, tmp_path: Path, alone: Callable[..
 
 
 @pytest.mark.long
-async def test_a_page_says_why_there_is_no_viewer(
-    page: Page, tmp_path: Path, alone: Callable[..., Served]
-) -> None:
+async def test_a_page_says_why_there_is_no_viewer(page, tmp_path, alone):
     trace = tmp_path / "gone.json.gz"
     trace.write_bytes(LLAMA.read_bytes())
     served = alone(trace=trace)

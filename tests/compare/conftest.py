@@ -1,7 +1,5 @@
 """Pairs of traces: a sample, and what a test makes of its events."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

@@ -33,23 +33,19 @@ def test_what_the_program_does_otherwise_is_no_noise():
     assert told(machine, gone, machine=-5e5, program=-1e5) == f"{part}."
 
 
-@pytest.mark.parametrize(
-    ("slower", "said"),
-    [
-        (0, "within noise"),
-        (-190_000, "within noise"),  # too little of it to be told
-        (-250_000, "-250 µs is the machine, and the rest is within noise"),
-        (+500_000, "+500 µs is the machine, and the rest is within noise"),
-        (-790_000, "-790 µs is the machine, and the rest is within noise"),
-        (-810_000, "the machine, not the change"),
-        (-2_000_000, "the machine, not the change"),  # more than all of it
-        (-2_010_000, "-2.01 ms is the machine, and the rest is within noise"),  # the program made up for it
-    ],
-)
-def test_the_part_of_the_machine_in_a_change_that_is_no_more_than_steps_vary(slower: int, said: str):
+@pytest.mark.parametrize(("slower", "said"), [
+    (0, "within noise"),
+    (-190_000, "within noise"),  # too little of it to be told
+    (-250_000, "-250 µs is the machine, and the rest is within noise"),
+    (+500_000, "+500 µs is the machine, and the rest is within noise"),
+    (-790_000, "-790 µs is the machine, and the rest is within noise"),
+    (-810_000, "the machine, not the change"),
+    (-2_000_000, "the machine, not the change"),  # more than all of it
+    (-2_010_000, "-2.01 ms is the machine, and the rest is within noise"),  # the program made up for it
+])  # fmt: skip
+def test_the_part_of_the_machine_in_a_change_that_is_no_more_than_steps_vary(slower, said):
     step = Metric(10e6, 9e6, True, machine=slower)
-    machine = Explanation("machine", "Other.", slower, "cpu")
-    answer = told(*[machine] * bool(slower), step=step)
+    answer = told(*[Explanation("machine", "Other.", slower, "cpu")] * bool(slower), step=step)
     assert answer == f"A step takes 9.00 ms instead of 10.0 ms (-10%): {said}."
 
 
@@ -113,22 +109,19 @@ def test_a_change_of_which_half_is_known_is_no_noise():
     assert not of(1e4, change=2e4)
 
 
-@pytest.mark.parametrize(
-    ("work", "said"),
-    [
-        (1_010_000, ""),  # so much it varies by itself
-        (1_500_000, " The GPU's work took 1.50 ms instead of 1.00 ms (+50%)."),
-        (500_000, " The GPU's work took 500 µs instead of 1.00 ms (-50%)."),
-    ],
-)
-def test_the_work_of_the_device_is_told_where_it_changes(work: int, said: str):
+@pytest.mark.parametrize(("work", "said"), [
+    (1_010_000, ""),  # so much it varies by itself
+    (1_500_000, " The GPU's work took 1.50 ms instead of 1.00 ms (+50%)."),
+    (500_000, " The GPU's work took 500 µs instead of 1.00 ms (-50%)."),
+])  # fmt: skip
+def test_the_work_of_the_device_is_told_where_it_changes(work, said):
     step = Metric(10e6, 10e6, True)
     facts: Any = SimpleNamespace(metrics={"step_ns": step, "device_ns": Metric(1e6, work, False)})
     assert _device(facts) == said
 
 
 @pytest.mark.parametrize(("after", "told"), [(10e6, True), (1e9, False)])
-def test_data_loading_is_told_where_it_is_a_part_of_the_longer_step(after: float, told: bool):
+def test_data_loading_is_told_where_it_is_a_part_of_the_longer_step(after, told):
     sides = [
         SimpleNamespace(loading=[ns], talking=[0], times=[step], work_time=[0], calls_only=False)
         for ns, step in ((0, 10e6), (2_000_000, after))
@@ -137,5 +130,4 @@ def test_data_loading_is_told_where_it_is_a_part_of_the_longer_step(after: float
         by_device=False, a=SimpleNamespace(calls_only=False), step=10e6, each=" per step", whole=sides,
         metrics={"step_ns": Metric(10e6, after, False)}, matched=SimpleNamespace(loads=([], [])),
     )  # fmt: skip
-    found = [(one.kind, one.change_ns) for one in _waited(facts)]
-    assert found == ([("loading", 2_000_000)] if told else [])
+    assert [(one.kind, one.change_ns) for one in _waited(facts)] == ([("loading", 2_000_000)] if told else [])

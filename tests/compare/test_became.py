@@ -1,7 +1,5 @@
 """Which work became which, and by which names it is told: nested ops with kernels of 10 us each."""
 
-from __future__ import annotations
-
 import pytest
 from tests.compare.test_changes import FORWARD, Program, both, conv
 from tests.compare.test_some_steps import said
@@ -28,32 +26,29 @@ def program(*parts: tuple[object, ...] | str) -> Program:
     return found
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "there", "back", "gpu", "cpu"),
-    [
-        (
-            [("mul", "a"), ("sum", "b")], [("one", "c")],
-            "mul and sum became one", "one became mul and sum", (20, 10), (24, 12),
-        ),
-        ([("f", "a")], [("g", "b")], "f became g", "g became f", (10, 10), (12, 12)),
-        ([("f", "a")], [("f", "b")], "a became b", "b became a", (10, 10), (12, 12)),
-        (
-            [("f", "a")], [("f", "a1", "a2", "a3")],
-            "a became a1, a2 and a3", "a1, a2 and a3 became a", (10, 30), (12, 32),
-        ),
-        # A product that adds what follows it.
-        (
-            [("mm", MM), ("add", "plus")], [("addmm", WITH_BIAS)],
-            "mm and add became addmm", "addmm became mm and add", (20, 10), (24, 12),
-        ),
-        # With its helper.
-        (
-            [("aten::mm", FORWARD, MM)], [("aten::mm", FORWARD, SGEMM, REDUCE)],
-            "gemm bf16 64x8 nnt became gemm fp32 128x64 nn and split-K reduce fp32",
-            "gemm fp32 128x64 nn and split-K reduce fp32 became gemm bf16 64x8 nnt", (10, 20), (12, 22),
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("a", "b", "there", "back", "gpu", "cpu"), [
+    (
+        [("mul", "a"), ("sum", "b")], [("one", "c")],
+        "mul and sum became one", "one became mul and sum", (20, 10), (24, 12),
+    ),
+    ([("f", "a")], [("g", "b")], "f became g", "g became f", (10, 10), (12, 12)),
+    ([("f", "a")], [("f", "b")], "a became b", "b became a", (10, 10), (12, 12)),
+    (
+        [("f", "a")], [("f", "a1", "a2", "a3")],
+        "a became a1, a2 and a3", "a1, a2 and a3 became a", (10, 30), (12, 32),
+    ),
+    # A product that adds what follows it.
+    (
+        [("mm", MM), ("add", "plus")], [("addmm", WITH_BIAS)],
+        "mm and add became addmm", "addmm became mm and add", (20, 10), (24, 12),
+    ),
+    # With its helper.
+    (
+        [("aten::mm", FORWARD, MM)], [("aten::mm", FORWARD, SGEMM, REDUCE)],
+        "gemm bf16 64x8 nnt became gemm fp32 128x64 nn and split-K reduce fp32",
+        "gemm fp32 128x64 nn and split-K reduce fp32 became gemm bf16 64x8 nnt", (10, 20), (12, 22),
+    ),
+])  # fmt: skip
 def test_work_that_became_other_work(tmp_path, a, b, there, back, gpu, cpu):
     for one, other, text, sides in ((a, b, there, (0, 1)), (b, a, back, (1, 0))):
         (kind, on, change, cpu_change, told), *more = said(both(tmp_path, program(*one), program(*other)))
@@ -67,17 +62,14 @@ def test_work_that_became_other_work(tmp_path, a, b, there, back, gpu, cpu):
         assert kind == ("replaced" if library or not change else "split" if change > 0 else "fused")
 
 
-@pytest.mark.parametrize(
-    ("parts", "name", "gpu", "cpu"),
-    [
-        ([("outer", ("mul", "a"), ("sum", "b"))], "outer {}", 20, 26),
-        ([("f", "a"), ("g", "b"), ("h", "c")], "f, g and h {}s", 30, 36),
-        ([("f", "a"), ("g", "b"), ("h", "c"), ("i", "d")], "a, b and 2 others {}s", 40, 48),
-        (["lone"], "lone {}", 10, 4),
-        ([("f", MEMSET)], "memset (f) {}", 10, 12),
-        ([("aten::conv2d", NHWC)], "1 layout conversion per step (nchw to nhwc fp16) {}", 10, 12),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("parts", "name", "gpu", "cpu"), [
+    ([("outer", ("mul", "a"), ("sum", "b"))], "outer {}", 20, 26),
+    ([("f", "a"), ("g", "b"), ("h", "c")], "f, g and h {}s", 30, 36),
+    ([("f", "a"), ("g", "b"), ("h", "c"), ("i", "d")], "a, b and 2 others {}s", 40, 48),
+    (["lone"], "lone {}", 10, 4),
+    ([("f", MEMSET)], "memset (f) {}", 10, 12),
+    ([("aten::conv2d", NHWC)], "1 layout conversion per step (nchw to nhwc fp16) {}", 10, 12),
+])  # fmt: skip
 def test_work_of_one_side_alone(tmp_path, parts, name, gpu, cpu):
     plain, more = program(), program(*parts)
     for a, b, what, sign in ((plain, more, "new", 1), (more, plain, "gone", -1)):
@@ -132,11 +124,8 @@ def test_a_product_takes_in_what_follows_it_not_what_follows_another(tmp_path):
 
 def test_a_set_alone_is_the_same_only_if_the_same_op_asks_for_it(tmp_path):
     a = program(("f", "a"), ("zero_", MEMSET), ("g", "b"))
-    b = program(("h", "c"), ("zero_", MEMSET), ("i", "d"))
-    found = both(tmp_path, a, b)
-    assert len(found.work.a) == 3
-    other = both(tmp_path, a, program(("h", "c"), ("clear", MEMSET), ("i", "d")))
-    assert len(other.work.a) == 2
+    assert len(both(tmp_path, a, program(("h", "c"), ("zero_", MEMSET), ("i", "d"))).work.a) == 3
+    assert len(both(tmp_path, a, program(("h", "c"), ("clear", MEMSET), ("i", "d"))).work.a) == 2
 
 
 def test_other_kernels_of_one_kind_are_told_once(tmp_path):
@@ -204,14 +193,12 @@ def test_with_hardly_anything_in_common_a_place_says_nothing(tmp_path, many, bec
     """A loop of products, each with what follows it, and one product of a whole batch."""
     loop = [part for k in range(many) for part in (("product", f"m{k}"), ("relu2", f"p{k}"))]
     a = program(loop[0], ("same", "p"), *loop[1:])
-    b = program(("batched", "big"), ("same", "p"))
-    found = both(tmp_path, a, b)
+    found = both(tmp_path, a, program(("batched", "big"), ("same", "p")))
     told = sorted(names(one) for one in found.explanations if one.on == "device")
     assert (any(one and other for one, other in told)) is became
     if not became:
         (gone,) = [one for one in found.explanations if one.kind == "gone"]
-        start = f"product and relu2 are gone, {many} times: {20 * many} µs on the GPU, "
-        assert gone.text.startswith(start)
+        assert gone.text.startswith(f"product and relu2 are gone, {many} times: {20 * many} µs on the GPU, ")
         assert ((), ("big",)) in told
         assert found.mismatch == "A and B have hardly anything in common: is this the same program?"
 

@@ -1,7 +1,5 @@
 """Small traces made by hand: which work became which, and what a sentence calls it."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -111,13 +109,10 @@ def test_a_pass_that_one_side_lacks_is_one_change(tmp_path):
     assert optimizer.startswith("The optimizer's step is gone: 1 kernel (foreach), 10.0 µs on the GPU, ")
     assert loss.startswith("aten::nll is gone: 10.0 µs on the GPU, ")
     assert [text.partition(":")[0] for text in sorted(texts(both(tmp_path, b, a)))] == [
-        "The backward pass is new",
-        "The optimizer's step is new",
-        "aten",
-    ]
+        "The backward pass is new", "The optimizer's step is new", "aten"
+    ]  # fmt: skip
     # Where both have a backward pass, its parts are told one by one.
-    less = Program(*forward, ("aten::nll", "nll"), backward[0], step)
-    (gone,) = texts(both(tmp_path, a, less))
+    (gone,) = texts(both(tmp_path, a, Program(*forward, ("aten::nll", "nll"), backward[0], step)))
     assert "MmBackward0" in gone
     assert "backward pass" not in gone
 
@@ -181,8 +176,7 @@ def test_a_cast_is_not_a_copy_within_attention(tmp_path):
         ("mm", "gemm"), ("aten::to", ("aten::copy_", cast)), ("old", "fmha_cutlassF_f32_a"), ("add", "plus")
     )
     new = ("new", ("aten::mul", "times"), ("aten::clone", copy), "fmha_cutlassB_f32_b")
-    b = Program(("mm", "gemm"), new, ("add", "plus"))
-    gone, became = sorted(texts(both(tmp_path, a, b)))
+    gone, became = sorted(texts(both(tmp_path, a, Program(("mm", "gemm"), new, ("add", "plus")))))
     assert re.match(r"1 cast per step \(copy .*\) is gone: 10.0 µs", gone)
     assert became.startswith("old became new: 10.0 µs → 30.0 µs")
 
@@ -360,12 +354,9 @@ def test_kernels_that_other_ops_run_now_have_not_moved(tmp_path):
 def test_another_activation(tmp_path):
     """Forward and backward; the backward of one is all that is in the place of the other's."""
     a = Program(
-        ("mm", "gemm"),
-        ("aten::gelu", "gelu"),
-        ("add", "plus"),
-        ("aten::gelu_backward", "gelu_bwd"),
-        ("sum", "t"),
-    )
+        ("mm", "gemm"), ("aten::gelu", "gelu"), ("add", "plus"), ("aten::gelu_backward", "gelu_bwd"),
+        ("sum", "t")
+    )  # fmt: skip
     b = Program(
         ("mm", "gemm"), ("aten::relu", "clamp"), ("add", "plus"), ("aten::threshold_backward", "cut"),
         ("sum", "t"),
@@ -414,8 +405,7 @@ def test_the_same_ops_are_told_at_once(tmp_path):
     assert became.startswith(
         "aten::batch_norm became aten::group_norm, 2 times: 30.0 µs → 30.0 µs on the GPU"
     )
-    gone = Program(("mm", "gemm"), ("add", "plus"), ("sum", "t"))
-    (only,) = texts(both(tmp_path, a, gone))
+    (only,) = texts(both(tmp_path, a, Program(("mm", "gemm"), ("add", "plus"), ("sum", "t"))))
     assert only.startswith("aten::batch_norm is gone, 2 times: 30.0 µs on the GPU")
 
 
@@ -444,17 +434,14 @@ def test_what_a_compiler_made_of_a_program_is_no_other_program(tmp_path, prefix,
     assert ("is this the same program?" in found.mismatch) is asked
 
 
-@pytest.mark.parametrize(
-    ("a_adds", "b_adds", "a", "b", "after"),
-    [
-        (True, False, [], [5], [("kernel", [1], [1, 5])]),  # what it did by itself another one does now
-        (True, True, [], [5], [("kernel", [1], [1]), ("new", [], [5])]),
-        (False, False, [], [5], [("kernel", [1], [1]), ("new", [], [5])]),
-        (False, True, [5], [], [("kernel", [1, 5], [1])]),
-        (False, False, [5], [], [("kernel", [1], [1]), ("gone", [5], [])]),
-        (True, True, [5], [], [("kernel", [1], [1]), ("gone", [5], [])]),
-    ],
-)
+@pytest.mark.parametrize(("a_adds", "b_adds", "a", "b", "after"), [
+    (True, False, [], [5], [("kernel", [1], [1, 5])]),  # what it did by itself another one does now
+    (True, True, [], [5], [("kernel", [1], [1]), ("new", [], [5])]),
+    (False, False, [], [5], [("kernel", [1], [1]), ("new", [], [5])]),
+    (False, True, [5], [], [("kernel", [1, 5], [1])]),
+    (False, False, [5], [], [("kernel", [1], [1]), ("gone", [5], [])]),
+    (True, True, [5], [], [("kernel", [1], [1]), ("gone", [5], [])]),
+])  # fmt: skip
 def test_what_follows_a_pair_belongs_to_it_where_one_of_them_took_it_in(a_adds, b_adds, a, b, after):
     left, right = (
         SimpleNamespace(moves=lambda i: False, adds=lambda events, adds=adds: adds)
@@ -482,13 +469,10 @@ def test_a_copy_that_became_a_memset_is_one_change(tmp_path):
     assert text.startswith("memcpy DtoD became memset: ")
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "told"),
-    [
-        (["aten::clone"], ["aten::contiguous"], ["(aten::clone) is new", "(aten::contiguous) is new"]),
-        (["aten::clone"] * 3, ["aten::clone"] * 2, ["(aten::clone) is new, 5 times"]),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "told"), [
+    (["aten::clone"], ["aten::contiguous"], ["(aten::clone) is new", "(aten::contiguous) is new"]),
+    (["aten::clone"] * 3, ["aten::clone"] * 2, ["(aten::clone) is new, 5 times"])
+])  # fmt: skip
 def test_copies_are_told_by_the_ops_that_make_them(tmp_path, first, second, told):
     """Those of one op at once, however many there are in each place."""
     gemm, *rest = ("mm", "gemm"), ("add", "plus"), ("sum", "t")

@@ -1,7 +1,5 @@
 """What every step has is told once, whatever the steps are like; what some steps compile; other streams."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -31,8 +29,7 @@ def loop(*extra: tuple[str, ...], length: float = 40, grid: int = 1, slow: float
     for n in range(4):
         at = 3_000.0 * n
         events.append(step(n, at, 2_900))
-        names = ["mm", "add", "relu", *(extra[n] if extra else ()), "mean", "div", "sub"]
-        for k, name in enumerate(names):
+        for k, name in enumerate(["mm", "add", "relu", *(extra[n] if extra else ()), "mean", "div", "sub"]):
             start, of = at + 100 * k, 100 * n + k + 1
             events += [cpu(f"aten::{name}", start, slow + 2 if name == "add" else 10)]
             events.append(launch(start + (slow + 2 if name == "add" else 10) - 6, of))
@@ -42,7 +39,7 @@ def loop(*extra: tuple[str, ...], length: float = 40, grid: int = 1, slow: float
     return events
 
 
-def test_the_same_kernels_in_another_order_in_each_step(tmp_path: Path) -> None:
+def test_the_same_kernels_in_another_order_in_each_step(tmp_path):
     orders = ("exp", "log", "cos", "sin"), ("log", "exp", "sin", "cos"), ("cos", "sin", "exp", "log")
     found = both(tmp_path, loop(*orders, ("sin", "cos", "log", "exp")), loop())
     (told,) = [text for text in texts(found) if "gone" in text]
@@ -50,7 +47,7 @@ def test_the_same_kernels_in_another_order_in_each_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("grid", "says"), [(1, False), (8, True)])
-def test_an_op_on_other_sizes_that_keeps_the_cpu(tmp_path: Path, grid: int, says: bool) -> None:
+def test_an_op_on_other_sizes_that_keeps_the_cpu(tmp_path, grid, says):
     """As where a library plans for each new shape: beside the kernels on other sizes it is told, too."""
     one, other = loop(), loop(grid=grid, length=80, slow=8)
     for event in other:
@@ -66,13 +63,12 @@ def test_an_op_on_other_sizes_that_keeps_the_cpu(tmp_path: Path, grid: int, says
             if event["name"] not in late and not event["name"].startswith("ProfilerStep"):
                 event["ts"] += 1_890 if event["ts"] % 3_000 >= 15 else 0
     found = both(tmp_path, one, other)
-    slow = [text for text in texts(found) if text.startswith("aten::mm takes 1.9")]
-    assert bool(slow) is says
+    assert bool([text for text in texts(found) if text.startswith("aten::mm takes 1.9")]) is says
     if says:
         assert any("work on other sizes" in text or "works on other sizes" in text for text in texts(found))
 
 
-def test_compiling_within_a_step_is_told(tmp_path: Path) -> None:
+def test_compiling_within_a_step_is_told(tmp_path):
     compiles = [
         cpu("_compile.compile_inner (dynamo_timed)", 3_000.0 * n + 1_000, 1_500, "user_annotation")
         for n in (1, 2)
@@ -87,7 +83,7 @@ def test_compiling_within_a_step_is_told(tmp_path: Path) -> None:
     assert not [e for e in both(tmp_path, loop(), loop()).explanations if e.kind == "compiling"]
 
 
-def test_where_another_stream_works_the_machine_is_not_measured(tmp_path: Path) -> None:
+def test_where_another_stream_works_the_machine_is_not_measured(tmp_path):
     """Kernels beside others take longer for that; beside their successor on one stream they do not count."""
     busy = [kernel(3_000.0 * n + 15, 620, 900 + n, stream=9, name="other") for n in range(4)]
     busy += [launch(3_000.0 * n + 1, 900 + n, 1) for n in range(4)]
@@ -103,9 +99,7 @@ def test_where_another_stream_works_the_machine_is_not_measured(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("fused", "asked"), [("mm_relu", False), ("sort_topk", True)])
-def test_a_compiled_program_of_the_same_ops_is_not_asked_about(
-    tmp_path: Path, fused: str, asked: bool
-) -> None:
+def test_a_compiled_program_of_the_same_ops_is_not_asked_about(tmp_path, fused, asked):
     compiled: list[Event] = []
     for n in range(4):
         at = 3_000.0 * n
@@ -128,10 +122,9 @@ def compiled(alone: bool) -> list[Event]:
     return events
 
 
-def test_what_compiling_runs_is_told_with_it(tmp_path: Path) -> None:
+def test_what_compiling_runs_is_told_with_it(tmp_path):
     found = both(tmp_path, loop(), compiled(False))
-    kinds = {one.kind for one in found.explanations}
-    assert "calls" not in kinds
+    assert "calls" not in {one.kind for one in found.explanations}
     told = [text for text in texts(found) if "compil" in text]
     assert told[0].startswith("torch.compile compiles during the recording: 1.50 ms in B (step 1).")
     assert told[1].startswith("The compilation is new in step 1: 20 kernels (copy), 400 µs on the GPU")

@@ -1,13 +1,11 @@
 """A trace against itself with one known thing changed: exactly that is told."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
 
 import pytest
-from tests.compare.conftest import Events, Pair, compared, comparison
+from tests.compare.conftest import Events, compared, comparison
 from tests.conftest import SAMPLES
 
 from tracetui.core.units import duration
@@ -48,7 +46,7 @@ def test_nothing(sample):
     assert found.machine.device_ratio in (1.0, None)
 
 
-def test_one_kernel_longer(pair: Pair):
+def test_one_kernel_longer(pair):
     def longer(events: Events):
         kernel = named(events, "Gelu", "kernel")[1]
         kernel["dur"] = round(kernel["dur"] * 1.1, 3)
@@ -65,25 +63,21 @@ def test_one_kernel_longer(pair: Pair):
     assert found.same_program
 
 
-def test_one_op_removed(pair: Pair):
+def test_one_op_removed(pair):
     """With its launch and its kernel."""
 
     def without(events: Events):
         op = named(events, "aten::gelu", "cpu_op")[2]
         inside = [
-            e
-            for e in events
-            if e.get("cat") == "cuda_runtime"
+            e for e in events if e.get("cat") == "cuda_runtime"
             and float(op["ts"]) <= float(e["ts"]) < float(op["ts"]) + float(op["dur"])
-        ]
+        ]  # fmt: skip
         gone = {e["args"]["correlation"] for e in inside}
         return [
-            e
-            for e in events
-            if e is not op
-            and not (e.get("ph") == "X" and e.get("args", {}).get("correlation") in gone)
-            and not (e.get("cat") == "ac2g" and e.get("id") in gone)
-        ]
+            e for e in events if e is not op and not (
+                e.get("ph") == "X" and e.get("args", {}).get("correlation") in gone
+            ) and not (e.get("cat") == "ac2g" and e.get("id") in gone)
+        ]  # fmt: skip
 
     found = pair("mlp_eager", without)
     (one,) = found.explanations
@@ -99,18 +93,17 @@ def test_one_op_removed(pair: Pair):
     assert found.metrics["launches"].spread_b == (6, 7)
 
 
-def test_an_op_that_launches_nothing_removed(pair: Pair):
+def test_an_op_that_launches_nothing_removed(pair):
     def without(events: Events):
         view = named(events, "aten::_unsafe_view", "cpu_op")[0]
         return [e for e in events if e is not view]
 
-    found = pair("mlp_eager", without)
-    (one,) = found.explanations
+    (one,) = pair("mlp_eager", without).explanations
     assert (one.kind, one.on, one.names_a) == ("calls", "cpu", ("aten::_unsafe_view",))
     assert one.text.startswith("On the CPU, 1 call (aten::_unsafe_view) is gone in step 2: ")
 
 
-def test_two_kernels_swapped(pair: Pair):
+def test_two_kernels_swapped(pair):
     """Those of gelu and mul, in one step: each takes the place of the other."""
 
     def swap(events: Events):
@@ -126,7 +119,7 @@ def test_two_kernels_swapped(pair: Pair):
     assert one.change_ns == 0
 
 
-def test_one_step_added(pair: Pair):
+def test_one_step_added(pair):
     """A fifth step, later, with the events of the last one."""
     far, more = 10_000.0, 1_000_000
 
@@ -153,7 +146,7 @@ def test_one_step_added(pair: Pair):
 
 
 @pytest.mark.parametrize("sample", ["mlp_eager", "train", "attention_sdpa"])
-def test_all_times_longer(pair: Pair, sample):
+def test_all_times_longer(pair, sample):
     def scale(events: Events):
         first = min(float(e["ts"]) for e in events if e.get("ph") == "X")
         for e in events:
@@ -175,7 +168,7 @@ def test_all_times_longer(pair: Pair, sample):
     assert found.metrics["device_ns"].within_noise
 
 
-def test_other_sizes(pair: Pair):
+def test_other_sizes(pair):
     """Twice the grid, and twice the time."""
 
     def larger(events: Events):
@@ -212,7 +205,7 @@ def test_sizes_decide_which_kernel_is_gone(tmp_path):
     assert found.a.trace.args(int(gone))["grid"] == [16, 1, 1]
 
 
-def test_one_name_slower_is_not_the_machine(pair: Pair):
+def test_one_name_slower_is_not_the_machine(pair):
     """The GEMM that takes half of the time, 30% longer in every step: nothing else is."""
 
     def longer(events: Events):
@@ -224,7 +217,7 @@ def test_one_name_slower_is_not_the_machine(pair: Pair):
     assert "256x128" in found.explanations[0].names_a[0]
 
 
-def test_one_op_slower_is_not_the_machine(pair: Pair):
+def test_one_op_slower_is_not_the_machine(pair):
     """One op of each step takes 5 ms more on the CPU, as all that follows it comes later."""
 
     def later(events: Events):
@@ -242,7 +235,7 @@ def test_one_op_slower_is_not_the_machine(pair: Pair):
     assert "machine" not in found.answer
 
 
-def test_five_percent_of_one_kernel(pair: Pair):
+def test_five_percent_of_one_kernel(pair):
     def longer(events: Events):
         for kernel in named(events, "256x128", "kernel"):
             kernel["dur"] = round(kernel["dur"] * 1.05, 3)
@@ -253,7 +246,7 @@ def test_five_percent_of_one_kernel(pair: Pair):
 
 
 @pytest.mark.parametrize("sample", ["mlp_eager", "train", "llm_decode"])
-def test_kernels_of_other_names_that_take_as_long(pair: Pair, sample: str):
+def test_kernels_of_other_names_that_take_as_long(pair, sample):
     def rename(events: Events):
         for kernel in named(events, "", "kernel"):
             kernel["name"] = f"v2_{kernel['name']}"
@@ -263,7 +256,7 @@ def test_kernels_of_other_names_that_take_as_long(pair: Pair, sample: str):
     assert all(one.change_ns == 0 for one in found.explanations)
 
 
-def test_work_beside_a_collective_says_nothing_of_the_machine(pair: Pair):
+def test_work_beside_a_collective_says_nothing_of_the_machine(pair):
     """All kernels of B take 1.5 times as long, beside a long all-reduce that A does not have."""
 
     def crowd(events: Events):
@@ -283,25 +276,22 @@ def test_work_beside_a_collective_says_nothing_of_the_machine(pair: Pair):
     assert all("where collectives run beside it on one side only" in text for text in slower)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "asked"),
-    [
-        (
-            "train",
-            "llm_decode",
-            "by name only 21% of the GPU's work and 27% of the calls are the same in both",
-        ),
-        ("llm_decode", "mlp_eager", "A and B have hardly anything in common"),
-        (
-            "llm_decode",
-            "train_memory",  # some ops come twice as often, but few of all
-            "by name only 25% of the GPU's work and 27% of the calls are the same in both",
-        ),
-        ("mlp_eager", "mlp_compile", ""),
-        ("attention_naive", "attention_sdpa", ""),
-    ],
-)
-def test_other_programs_are_asked_about_first(a: str, b: str, asked: str):
+@pytest.mark.parametrize(("a", "b", "asked"), [
+    (
+        "train",
+        "llm_decode",
+        "by name only 21% of the GPU's work and 27% of the calls are the same in both",
+    ),
+    ("llm_decode", "mlp_eager", "A and B have hardly anything in common"),
+    (
+        "llm_decode",
+        "train_memory",  # some ops come twice as often, but few of all
+        "by name only 25% of the GPU's work and 27% of the calls are the same in both",
+    ),
+    ("mlp_eager", "mlp_compile", ""),
+    ("attention_naive", "attention_sdpa", ""),
+])  # fmt: skip
+def test_other_programs_are_asked_about_first(a, b, asked):
     """Then the numbers say more than what is new and gone: most of that is summed up."""
     found = compared(SAMPLES / f"{a}.json.gz", SAMPLES / f"{b}.json.gz")
     text = plain_text(report_lines(compare_blocks(Report(found, ("A", "B"))), 80))
@@ -318,16 +308,11 @@ def test_other_programs_are_asked_about_first(a: str, b: str, asked: str):
         assert all(one.text[:30] in " ".join(every.split()) for one in told)
 
 
-@pytest.mark.parametrize(
-    ("b", "said"),
-    [
-        ({"rank": 1, "world_size": 2}, "RANKS 0 AND 1"),
-        ({"rank": 0, "world_size": 2}, "SAME PROGRAM"),
-        ({"rank": 1, "world_size": 8}, "SAME PROGRAM"),
-        ({"rank": "1", "world_size": 2}, "SAME PROGRAM"),
-        (None, "SAME PROGRAM"),
-    ],
-)
+@pytest.mark.parametrize(("b", "said"), [
+    ({"rank": 1, "world_size": 2}, "RANKS 0 AND 1"), ({"rank": 0, "world_size": 2}, "SAME PROGRAM"),
+    ({"rank": 1, "world_size": 8}, "SAME PROGRAM"), ({"rank": "1", "world_size": 2}, "SAME PROGRAM"),
+    (None, "SAME PROGRAM")
+])  # fmt: skip
 def test_two_ranks_of_a_job_are_not_before_and_after(tmp_path, b, said):
     top = json.loads(gzip.decompress((SAMPLES / "mlp_eager.json.gz").read_bytes()))
     paths = tmp_path / "a.json", tmp_path / "b.json"
@@ -344,7 +329,7 @@ def test_two_ranks_of_a_job_are_not_before_and_after(tmp_path, b, said):
 
 
 @pytest.mark.parametrize("width", [40, 50, 60, 70, 80])
-def test_long_names_of_recordings_are_wrapped(width: int):
+def test_long_names_of_recordings_are_wrapped(width):
     found = compared(SAMPLES / "mlp_eager.json.gz", SAMPLES / "mlp_compile.json.gz")
     text = plain_text(report_lines(compare_blocks(Report(found, ("a" * 90, "b" * 90))), width))
     assert max(map(len, text.splitlines())) <= width

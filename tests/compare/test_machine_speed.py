@@ -1,9 +1,6 @@
 """How fast the machine was: what all calls say, not a few of them."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,11 +26,10 @@ def steps(speed: float = 1, odd: float = 1) -> list[Event]:
     return events
 
 
-def test_calls_that_changed_by_themselves_are_not_the_machine(tmp_path: Path):
+def test_calls_that_changed_by_themselves_are_not_the_machine(tmp_path):
     found = comparison(tmp_path, steps(), steps(1.25, 3))
     assert found.machine.cpu_ratio == pytest.approx(1.25)
-    told = [one for one in found.explanations if one.kind == "slower"]
-    assert len(told) == 10
+    assert len([one for one in found.explanations if one.kind == "slower"]) == 10
     (machine,) = [one for one in found.explanations if one.kind == "machine"]
     assert "took 1.25 times as long on the CPU (+275 µs with the time between them)" in machine.text
     assert sum(one.change_ns for one in found.explanations) == pytest.approx(
@@ -46,7 +42,7 @@ def without(events: list[Event], **args: object) -> list[Event]:
     return [event | {"args": args} if event["cat"] == "cpu_op" else event for event in events]
 
 
-def test_without_shapes_it_may_be_larger_inputs_on_a_cpu(tmp_path: Path):
+def test_without_shapes_it_may_be_larger_inputs_on_a_cpu(tmp_path):
     a, b = steps(), steps(1.5, 1.5)
     said = "The same program: its 60 calls per step took 1.50 times as long on the CPU (+659 µs with the "
     said += "time between "
@@ -59,7 +55,7 @@ def test_without_shapes_it_may_be_larger_inputs_on_a_cpu(tmp_path: Path):
     assert "inputs of other sizes" not in found.answer, "with a device, ops only launch"
 
 
-def test_gradients_of_one_side_are_no_machine(tmp_path: Path):
+def test_gradients_of_one_side_are_no_machine(tmp_path):
     """The same ops take longer where they also record what a backward pass would need."""
     shapes = {"Input Dims": [[8]]}
     off, on = without(steps(), **shapes), without(steps(1.2, 1.2), **shapes, **{"Sequence number": 7})
@@ -72,7 +68,7 @@ def test_gradients_of_one_side_are_no_machine(tmp_path: Path):
     assert not [note for note in comparison(tmp_path, on, on).notes if "gradients" in note]
 
 
-def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path: Path):
+def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path):
     """Calls of one name for many parameters come in another order: none is larger."""
 
     def steps_of(sizes: list[int]) -> list[Event]:
@@ -88,7 +84,7 @@ def test_other_sizes_in_another_order_are_no_other_sizes(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("same", "told"), [(35, True), (25, False)])
-def test_programs_that_are_mostly_different_say_nothing_of_the_machine(tmp_path: Path, same: int, told: bool):
+def test_programs_that_are_mostly_different_say_nothing_of_the_machine(tmp_path, same, told):
     """So many of 60 calls per step are the same, and take half as long again."""
 
     def mine(events: list[Event], side: str) -> list[Event]:
@@ -100,11 +96,10 @@ def test_programs_that_are_mostly_different_say_nothing_of_the_machine(tmp_path:
 
 
 @pytest.mark.parametrize("stacks", [0, 1])
-def test_what_was_recorded_may_slow_single_calls(tmp_path: Path, stacks: int):
+def test_what_was_recorded_may_slow_single_calls(tmp_path, stacks):
     """A sixth of the calls takes half as long again, the rest as long as before."""
     for name, factor, more in (("a", 1.0, {}), ("b", 1.5, {"with_stack": stacks})):
-        events = steps(odd=factor)
-        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events, **more}))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": steps(odd=factor), **more}))
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     machine = [one.text for one in found.explanations if one.kind == "machine"]
     assert [": the machine or what was recorded, not the program." in text for text in machine] == [
@@ -112,7 +107,7 @@ def test_what_was_recorded_may_slow_single_calls(tmp_path: Path, stacks: int):
     ] * stacks
 
 
-def test_kernels_of_a_graph_are_no_slower_machine(tmp_path: Path):
+def test_kernels_of_a_graph_are_no_slower_machine(tmp_path):
     """They take 10 us in the graph, 9 us one by one."""
     of_graph: list[Event] = []
     alone: list[Event] = []
@@ -124,10 +119,8 @@ def test_kernels_of_a_graph_are_no_slower_machine(tmp_path: Path):
         for k in range(20):
             at, number = now + 20 + 30 * k, 100 + 20 * n + k
             alone += [
-                cpu(f"aten::op{k}", at, 20),
-                launch(at + 2, number),
-                kernel(at + 12, 9, number, name=f"k{k}"),
-            ]
+                cpu(f"aten::op{k}", at, 20), launch(at + 2, number), kernel(at + 12, 9, number, name=f"k{k}")
+            ]  # fmt: skip
     found = comparison(tmp_path, of_graph, alone)
     assert "machine" not in {one.kind for one in found.explanations}
     (graph,) = [one for one in found.explanations if one.kind == "graph"]
@@ -140,7 +133,7 @@ def test_kernels_of_a_graph_are_no_slower_machine(tmp_path: Path):
     assert found.metrics["device_ns"].machine == 0
 
 
-def test_copies_of_several_sizes_are_told_together(tmp_path: Path):
+def test_copies_of_several_sizes_are_told_together(tmp_path):
     """A large and a small one a step: the large one takes twice as long."""
     for name, large, more in (("a", 50, 0.0), ("b", 100, 0.1)):
         events: list[Event] = []
@@ -192,9 +185,8 @@ USUAL, LONGER = [(900, 730), (1320, 1130), (1310, 1120)], [(910, 600), (2390, 11
 """Times of one program on a busy machine, us."""
 
 
-def test_a_few_calls_that_took_longer_are_told_but_are_not_the_machine(tmp_path: Path):
-    found = comparison(tmp_path, few(USUAL), few(LONGER, compiled=True))
-    first = found.explanations[0]
+def test_a_few_calls_that_took_longer_are_told_but_are_not_the_machine(tmp_path):
+    first = comparison(tmp_path, few(USUAL), few(LONGER, compiled=True)).explanations[0]
     assert first.kind == "slower"
     assert first.text == (
         "The same 2 calls per step took 3.48 ms instead of 2.43 ms on the CPU, most of it in aten::mm. "
@@ -204,12 +196,12 @@ def test_a_few_calls_that_took_longer_are_told_but_are_not_the_machine(tmp_path:
     assert len(first.events_a) == len(first.events_b) == 6
 
 
-def test_what_is_told_already_is_not_told_twice(tmp_path: Path):
+def test_what_is_told_already_is_not_told_twice(tmp_path):
     (one,) = comparison(tmp_path, few(USUAL), few([(9 * mm, add) for mm, add in USUAL])).explanations
     assert one.text.startswith("aten::mm takes 10.6 ms instead of 1.18 ms per step on the CPU")
 
 
-def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path: Path):
+def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path):
     def steps_with(speed: float, length: float, rows: int) -> list[Event]:
         events: list[Event] = []
         now = 0.0
@@ -230,7 +222,7 @@ def test_larger_inputs_on_a_slower_machine_are_told_apart(tmp_path: Path):
     assert told["sizes"].text.startswith("1 of the ops per step works on other sizes (aten::mm: 16x8 → 64x8)")
 
 
-def test_ops_that_launch_work_take_as_long_for_any_size(tmp_path: Path):
+def test_ops_that_launch_work_take_as_long_for_any_size(tmp_path):
     """So a slower machine is seen in those on larger inputs, too: here in most."""
 
     def steps_with(speed: float, rows: int) -> list[Event]:
@@ -255,7 +247,7 @@ def test_ops_that_launch_work_take_as_long_for_any_size(tmp_path: Path):
     assert "A step takes 6.00 ms instead of 4.00 ms (+50%): the machine, not the change." in found.answer
 
 
-def test_what_a_graph_launched_did_not_become_what_a_call_launched(tmp_path: Path):
+def test_what_a_graph_launched_did_not_become_what_a_call_launched(tmp_path):
     """The last kernel of each replay is another one; a fill before each replay is new."""
     sides: list[list[Event]] = [[], []]
     for number, events in enumerate(sides):
@@ -293,26 +285,23 @@ def eight(speed: float, between: float = 2, names: str = "abcdefgh", last: str =
     return events
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "told"),
-    [
-        (eight(1), eight(1.25), True),
-        (
-            eight(1),
-            eight(1.25, last="z"),
-            False,
-        ),  # of a program that does something else, 32 calls are too few
-        (eight(1, 2000), eight(1.25, 2000), False),  # 40 us of a step of 16 ms
-    ],
-)
-def test_where_a_machine_that_was_slower_is_told(a: list[Event], b: list[Event], told: bool, tmp_path: Path):
+@pytest.mark.parametrize(("a", "b", "told"), [
+    (eight(1), eight(1.25), True),
+    (
+        eight(1),
+        eight(1.25, last="z"),
+        False,
+    ),  # of a program that does something else, 32 calls are too few
+    (eight(1, 2000), eight(1.25, 2000), False),  # 40 us of a step of 16 ms
+])  # fmt: skip
+def test_where_a_machine_that_was_slower_is_told(a, b, told, tmp_path):
     found = comparison(tmp_path, a, b)
     assert found.machine.cpu_ratio == pytest.approx(1.25)
     assert [one.kind for one in found.explanations].count("machine") == told
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_few_calls_beside_a_device_that_sets_the_pace(tmp_path: Path, same: bool):
+def test_few_calls_beside_a_device_that_sets_the_pace(tmp_path, same):
     """80 ops and launches, which take half as long again: of another program that says little."""
     one, other = ahead(False, length=50), ahead(False, length=50)
     for event in other:
@@ -324,16 +313,15 @@ def test_few_calls_beside_a_device_that_sets_the_pace(tmp_path: Path, same: bool
     assert ("machine" in {one.kind for one in found.explanations}) is same
 
 
-@pytest.mark.parametrize(
-    ("ratio", "in_general", "agrees"),
-    [(4, 2, True), (4, 1.9, False), (1.5, 0.9, False), (0.25, 0.5, True), (1.01, 0.9, True), (None, 2, True)],
-)
-def test_half_of_what_a_ratio_says(ratio: float | None, in_general: float, agrees: bool):
+@pytest.mark.parametrize(("ratio", "in_general", "agrees"), [
+    (4, 2, True), (4, 1.9, False), (1.5, 0.9, False), (0.25, 0.5, True), (1.01, 0.9, True), (None, 2, True)
+])  # fmt: skip
+def test_half_of_what_a_ratio_says(ratio, in_general, agrees):
     assert _agree(ratio, in_general) is agrees
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_calls_whose_children_overlap_say_nothing_of_the_machine(tmp_path: Path):
+def test_calls_whose_children_overlap_say_nothing_of_the_machine(tmp_path):
     """They take less than no time by themselves, and there is no logarithm of that."""
     for name, length in (("a", 30), ("b", 70)):
         events = [step(number, 1000 * number, 995) for number in range(4)]
@@ -341,6 +329,5 @@ def test_calls_whose_children_overlap_say_nothing_of_the_machine(tmp_path: Path)
             events += [cpu("aten::mm", begin, 90, **{"Input Dims": [[8]]})]
             events += [cpu("cudaFree", begin + at, length, "cuda_runtime") for at in (1, 15)]
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
-    assert found.machine.cpu_ratio is None
+    assert compared(tmp_path / "a.json", tmp_path / "b.json").machine.cpu_ratio is None
     assert compared(tmp_path / "b.json", tmp_path / "a.json").machine.cpu_ratio is None

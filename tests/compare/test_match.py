@@ -1,7 +1,5 @@
 """How much is aligned: what is the same, or the same again, is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -58,10 +56,9 @@ def test_recompiled_code_is_the_same_call(tmp_path):
     for name, number, graph in (("a", 3, "fwp57m3w"), ("b", 4, "fjnwawwp")):
         events = [
             cpu(f"Torch-Compiled Region: 2/{number}", 0, 100),
-            cpu(f"## Call CompiledFxGraph {graph} ##", 10, 80),
-            cpu("aten::mm", 20, 50),
-            cpu("Torch-Compiled Region: 1/0", 110, 10),
-        ]
+            cpu(f"## Call CompiledFxGraph {graph} ##", 10, 80), cpu("aten::mm", 20, 50),
+            cpu("Torch-Compiled Region: 1/0", 110, 10)
+        ]  # fmt: skip
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
     found = compared(tmp_path / "a.json", tmp_path / "b.json")
     assert len(found.calls.a) == 4

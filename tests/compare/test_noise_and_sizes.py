@@ -1,7 +1,5 @@
 """What is noise, which times belong together, and what counts as another size: on numbers made by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +103,7 @@ def test_places_are_of_the_longest_of_what_takes_most_time(tmp_path):
     trace = trace_of(tmp_path, *(cpu(name, 10 * n, 5) for n, name in enumerate(names)))
     at, place = np.arange(6), np.array([0, 0, 0, 1, 1, 3])
     # f takes 7 in all, g 6, h 5: in place 0 the longer f, in 3 the only one, in 2 nothing is.
-    time = np.array([2, 5, 3, 2, 1, 5])
-    assert telling(trace, at, place, time, 4).tolist() == [2, 3, -1, 5]
+    assert telling(trace, at, place, np.array([2, 5, 3, 2, 1, 5]), 4).tolist() == [2, 3, -1, 5]
     # Of equal ones the first.
     assert telling(trace, at, np.zeros(6, int), np.ones(6, int), 1).tolist() == [0]
     assert telling(trace, at[:0], at[:0], at[:0], 2).tolist() == [-1, -1]
@@ -174,9 +171,8 @@ def steps_of(tmp_path: Path, name: str, *lengths: float) -> Any:
     now, events = 0.0, []
     for n, length in enumerate(lengths):
         events += [
-            step(n, now, (length or 10) + 5),
-            cpu("aten::f" if length else "aten::g", now + 1, length or 10),
-        ]
+            step(n, now, (length or 10) + 5), cpu("aten::f" if length else "aten::g", now + 1, length or 10)
+        ]  # fmt: skip
         now += (length or 10) + 8
     folder = tmp_path / name
     folder.mkdir()
@@ -227,18 +223,15 @@ def test_what_has_another_size(tmp_path):
         work["args"] |= args
         work["dur"] = 5
         return [
-            cpu(more.get("op", "aten::f"), 0, 9, **{"Input Dims": more.get("dims", [])}),
-            launch(2, 1),
-            work,
-        ]
+            cpu(more.get("op", "aten::f"), 0, 9, **{"Input Dims": more.get("dims", [])}), launch(2, 1), work
+        ]  # fmt: skip
 
     def differ(a: dict[str, Any], b: dict[str, Any], device: bool = True) -> bool:
         sides = []
         for n, these in enumerate((a, b)):
             (tmp_path / str(n)).mkdir(exist_ok=True)
             sides.append(trace_of(tmp_path / str(n), *one(**these)))
-        at = [np.array([2 if device else 0]) for _ in sides]
-        return bool(resized(*sides, *at, device)[0])
+        return bool(resized(*sides, *[np.array([2 if device else 0]) for _ in sides], device)[0])
 
     two: list[Trace] = []
     grid, dims = {"grid": [4, 1, 1]}, {"dims": [[4, 4]]}
@@ -302,8 +295,7 @@ def test_names_that_took_longer_than_the_rest():
     assert (one.name, one.of, one.a.tolist(), one.b.tolist()) == (7, 10, [*range(70, 80)], [*range(70, 80)])
     assert one.change == pytest.approx(0.8 * before[70:80].sum(), rel=0.02)
     # One that took half as long; of it no more is told than it changed.
-    quick = np.where(name == 7, before // 2, after)
-    (one,) = slower(name, before, quick, at, at, total)
+    (one,) = slower(name, before, np.where(name == 7, before // 2, after), at, at, total)
     assert one.change == pytest.approx(-0.5 * before[70:80].sum(), rel=0.02)
     # In a round that takes a hundred times as long, that is nothing.
     assert slower(name, before, late, at, at, 100 * total) == []
@@ -329,19 +321,16 @@ def test_copies_of_one_recording_differ_in_nothing_else():
     )
 
 
-@pytest.mark.parametrize(
-    ("step", "work", "busy", "noise"),
-    [
-        ((10, 12, False), (5, 4, False), True, False),  # less work in a longer step
-        ((10, 12, False), (5, 5.5, False), True, True),
-        ((10, 12, True), (5, 4, False), True, True),
-        ((10, 12, False), (5, 4, False), False, False),
-        ((10, 12, True), (5, 4, True), False, True),
-        ((10, 12, False), (5, 4, True), True, True),  # that there is less work is not known
-        ((10, 12, False), (5, 5.5, False), False, False),
-        ((10, 12, False), (5, 5.05, True), True, False),  # as much work in a longer step
-    ],
-)
+@pytest.mark.parametrize(("step", "work", "busy", "noise"), [
+    ((10, 12, False), (5, 4, False), True, False),  # less work in a longer step
+    ((10, 12, False), (5, 5.5, False), True, True),
+    ((10, 12, True), (5, 4, False), True, True),
+    ((10, 12, False), (5, 4, False), False, False),
+    ((10, 12, True), (5, 4, True), False, True),
+    ((10, 12, False), (5, 4, True), True, True),  # that there is less work is not known
+    ((10, 12, False), (5, 5.5, False), False, False),
+    ((10, 12, False), (5, 5.05, True), True, False),  # as much work in a longer step
+])  # fmt: skip
 def test_what_a_busy_share_is_made_of_tells_whether_it_is_noise(step, work, busy, noise):
     share = Metric(work[0] / step[0], work[1] / step[1], busy)
     copies = Metric(0, 0, True)
@@ -354,11 +343,9 @@ def test_what_a_busy_share_is_made_of_tells_whether_it_is_noise(step, work, busy
 def test_copies_that_run_beside_kernels_are_seen_in_the_busy_share(after, noise):
     """From a fiftieth of the step on; where they do not, step and work decide."""
     metrics = {
-        "step_ns": Metric(1000, 1010, True),
-        "device_ns": Metric(500, 501, True),
-        "copies_ns": Metric(100, 100 + after, False),
-        "busy_share": Metric(0.5, 0.3, False),
-    }
+        "step_ns": Metric(1000, 1010, True), "device_ns": Metric(500, 501, True),
+        "copies_ns": Metric(100, 100 + after, False), "busy_share": Metric(0.5, 0.3, False)
+    }  # fmt: skip
     assert busy_is_noise(metrics) is noise
 
 

@@ -1,7 +1,5 @@
 """Time in which the CPU is in no call."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -155,8 +153,7 @@ def test_a_device_that_catches_up_does_not_set_the_pace(tmp_path):
     """All kernels run at the end, one right after the other."""
     events = steps(3000)
     for k in range(240):
-        start = float(events[k + k // 60]["ts"])
-        events += [launch(start + 1, k + 1), kernel(20_000 + 10 * k, 10, k + 1)]
+        events += [launch(float(events[k + k // 60]["ts"]) + 1, k + 1), kernel(20_000 + 10 * k, 10, k + 1)]
     (tmp_path / "a.json").write_text(json.dumps({"traceEvents": events}))
     side = side_of(Part(load(tmp_path / "a.json")))
     assert not paced_by_device(side)
@@ -217,14 +214,11 @@ def test_a_gpu_that_another_program_uses_too(tmp_path):
     assert not [one for one in comparison(tmp_path, a, a).explanations if one.kind == "queued"]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "device"),
-    [
-        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", True),
-        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", False),
-        ("gloo:all_reduce", "communication", False),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind", "device"), [
+    ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", True),
+    ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "loading", False),
+    ("gloo:all_reduce", "communication", False)
+])  # fmt: skip
 def test_what_the_program_waits_for_is_named(tmp_path, name, kind, device):
     """Neither Python nor the machine."""
     a, b = steps(0, device=device), steps(3000, device=device)

@@ -1,7 +1,5 @@
 """Real captures that differ in one thing, or in nothing. What is so was first read from the raw JSON."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache
@@ -88,8 +86,7 @@ def test_fused_optimizer():
         names = [side.trace.name_of(int(i)) for i in shown]
         assert len(names) == 4
         assert all(part in name for name in names), names
-    machine = one(found, "machine")
-    assert "1.75 times" in machine.text
+    assert "1.75 times" in one(found, "machine").text
     assert "is the machine: without it, about 9.97 ms." in found.answer
     assert "aten::item" in one(found, "calls").names_a
     # The step takes longer, but the change made it shorter: it is not called slower.
@@ -186,8 +183,7 @@ def test_device_time_adds_up(a, b):
         if e.on == "device" and e.kind not in ("machine", "sizes", "slower", "faster")
     )
     same = found.b.trace.duration[found.work.b].sum() - found.a.trace.duration[found.work.a].sum()
-    whole = found.b.work_time.sum() - found.a.work_time.sum()
-    assert told + same == whole
+    assert told + same == (found.b.work_time.sum() - found.a.work_time.sum())
 
 
 def test_the_gpu_sets_the_pace_of_few_calls():

@@ -1,9 +1,6 @@
 """What one recording has and the other has not, because it was not recorded."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 from tests.compare.conftest import compared, comparison
@@ -77,7 +74,7 @@ def loop(begin: int) -> list[Event]:
     return events
 
 
-def test_steps_that_begin_elsewhere_are_no_change(tmp_path: Path):
+def test_steps_that_begin_elsewhere_are_no_change(tmp_path):
     """One loop: steps from the profiler, which begin after the copy, and from what repeats."""
     steps = [step(k, 300.0 * k + 120, 300) for k in range(4)]
     found = comparison(tmp_path, loop(4) + steps, loop(1))
@@ -112,7 +109,7 @@ def test_launches_that_are_not_linked_are_not_gone(pair):
 
 
 @pytest.mark.parametrize("letter", ["A", "B"])
-def test_what_is_cut_off_is_not_gone(tmp_path: Path, letter: str):
+def test_what_is_cut_off_is_not_gone(tmp_path, letter):
     text = json.dumps({"traceEvents": [step(0, 0, 1200), *loop(0)]})
     for name, known in (("A", text), ("B", text)):
         (tmp_path / f"{name}.json").write_text(known[:-300] if name == letter else known)
@@ -122,9 +119,8 @@ def test_what_is_cut_off_is_not_gone(tmp_path: Path, letter: str):
     assert found.metrics["kernels"].b is None
 
 
-def test_a_trace_of_something_else_is_not_the_same_program(tmp_path: Path):
-    other = [cpu("draw", 10.0 * n, 5, "") for n in range(9)]
-    found = comparison(tmp_path, other, loop(0))
+def test_a_trace_of_something_else_is_not_the_same_program(tmp_path):
+    found = comparison(tmp_path, [cpu("draw", 10.0 * n, 5, "") for n in range(9)], loop(0))
     assert found.explanations == ()
     assert not found.same_program
     assert found.notes[-1] == "A has no events of PyTorch's profiler: there is nothing to compare"

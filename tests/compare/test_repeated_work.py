@@ -1,9 +1,6 @@
 """One side does several times in a step what the other does once."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,7 +28,7 @@ def again(found: Comparison) -> Explanation:
     return one
 
 
-def test_micro_batches(tmp_path: Path):
+def test_micro_batches(tmp_path):
     found = both(tmp_path, program(1, 64), program(4, 16))
     (one,) = found.explanations
     assert one == again(found)
@@ -47,14 +44,14 @@ def test_micro_batches(tmp_path: Path):
     assert again(back).text == f"{start}one in 4 is left, on larger sizes: {times}"
 
 
-def test_what_changes_besides_is_told_apart(tmp_path: Path):
+def test_what_changes_besides_is_told_apart(tmp_path):
     found = both(tmp_path, program(1, 64), program(4, 16, last="sgd"))
     (other,) = [e for e in found.explanations if e.kind != "again"]
     assert (other.names_a, other.names_b) == (("adam",), ("sgd",))
     assert again(found).change_ns == 90_000
 
 
-def test_calls_that_come_several_times_say_nothing_of_the_machine(tmp_path: Path):
+def test_calls_that_come_several_times_say_nothing_of_the_machine(tmp_path):
     """Nor do those that launch nothing, as the views here."""
     a, b = (
         Program(*[*((name, [[rows, 8]], f"k_{name}") for name in OPS), ("view", [[rows, 8]])] * times)
@@ -64,22 +61,19 @@ def test_calls_that_come_several_times_say_nothing_of_the_machine(tmp_path: Path
     assert both(tmp_path, a, b).machine.calls == 0
 
 
-@pytest.mark.parametrize(
-    ("b", "told"),
-    [
-        (program(4, 64), True),  # the whole step, on the same sizes
-        (Program(*[("linear", [[64, 8]], "k_linear")] * 4), False),  # too few kinds of calls
-        (program(1, 32), False),  # other sizes, as often
-    ],
-)
-def test_when_it_is_that(b: Program, told: bool, tmp_path: Path):
+@pytest.mark.parametrize(("b", "told"), [
+    (program(4, 64), True),  # the whole step, on the same sizes
+    (Program(*[("linear", [[64, 8]], "k_linear")] * 4), False),  # too few kinds of calls
+    (program(1, 32), False),  # other sizes, as often
+])  # fmt: skip
+def test_when_it_is_that(b, told, tmp_path):
     found = both(tmp_path, program(1, 64), b)
     assert any(e.kind == "again" for e in found.explanations) is told
     if told:
         assert "there are 4 times as many per step: " in again(found).text
 
 
-def test_of_several_such_parts_the_longest_is_told(tmp_path: Path):
+def test_of_several_such_parts_the_longest_is_told(tmp_path):
     """Three kinds of calls come four times as often, three others twice."""
     others = [(name, [[64, 8]], f"k_{name}") for name in ("embed", "head", "scale")]
     ops = [(name, [[64, 8]], f"k_{name}") for name in OPS]
@@ -88,7 +82,7 @@ def test_of_several_such_parts_the_longest_is_told(tmp_path: Path):
     assert again(found).text.startswith(start)
 
 
-def test_a_few_more_layers_are_no_pieces(tmp_path: Path):
+def test_a_few_more_layers_are_no_pieces(tmp_path):
     """Some ops come twice as often, on the same sizes: a part of the step."""
     rest = [("head", [[64, 8]], "k_head", "k_head", "k_head", "k_head", "k_head", "k_head")] * 9
     ops = [(name, [[64, 8]], f"k_{name}") for name in OPS]
@@ -96,7 +90,7 @@ def test_a_few_more_layers_are_no_pieces(tmp_path: Path):
     assert not [e for e in found.explanations if e.kind == "again"]
 
 
-def test_without_a_device(tmp_path: Path):
+def test_without_a_device(tmp_path):
     for name, times, rows in (("a", 1, 64), ("b", 3, 20)):
         events: list[Event] = []
         for number in range(2):
@@ -107,8 +101,7 @@ def test_without_a_device(tmp_path: Path):
                     now += 25
             events.append(step(number, begin, 900))
         (tmp_path / f"{name}.json").write_text(json.dumps({"traceEvents": events}))
-    found = compared(tmp_path / "a.json", tmp_path / "b.json")
-    one = again(found)
+    one = again(compared(tmp_path / "a.json", tmp_path / "b.json"))
     assert one.on == "cpu"
     assert one.change_ns == 120_000
     assert one.text.endswith(
@@ -129,7 +122,7 @@ def test_what_moved_without_its_partner_is_gone_or_new():
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_programs_with_little_in_common(order: int):
+def test_programs_with_little_in_common(order):
     one, other = (SAMPLES / f"{name}.json.gz" for name in ("llm_decode", "train_memory")[::order])
     found = compared(one, other)
     assert not found.same_program

@@ -1,9 +1,6 @@
 """Sentences about steps made by hand: what is said, where it is, and how long it took."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,14 +69,10 @@ def with_one(op: Op, *steps: int) -> list[list[Op]]:
     return [[MM, ADD, op, VIEW, RELU] if n in steps else PLAIN for n in range(4)]
 
 
-@pytest.mark.parametrize(
-    ("steps", "where", "each", "mean"),
-    [
-        ((2,), "new in step 13", "", 0.25),
-        ((1, 3), "new in 2 of 4 steps", " each", 0.5),
-        ((0, 1, 2, 3), "new in every step", " per step", 1),
-    ],
-)
+@pytest.mark.parametrize(("steps", "where", "each", "mean"), [
+    ((2,), "new in step 13", "", 0.25), ((1, 3), "new in 2 of 4 steps", " each", 0.5),
+    ((0, 1, 2, 3), "new in every step", " per step", 1)
+])  # fmt: skip
 def test_work_of_some_steps(tmp_path, steps, where, each, mean):
     """12 us on the GPU by an op of 30 us; A's steps are numbered from 1, B's from 11."""
     some, without = with_one(SORT, *steps), [PLAIN] * 4
@@ -100,14 +93,11 @@ def test_work_of_some_steps(tmp_path, steps, where, each, mean):
     assert (new.explanations[0].names_a, new.explanations[0].names_b) == ((), ("sort",))
 
 
-@pytest.mark.parametrize(
-    ("steps", "where", "each", "mean"),
-    [
-        ((2,), " is new in step 13: 30.0 µs", "", 0.25),
-        ((0, 2), " is new in 2 of 4 steps: 30.0 µs each", "", 0.5),
-        ((0, 1, 2, 3), " is new: 30.0 µs per step", " per step", 1),
-    ],
-)
+@pytest.mark.parametrize(("steps", "where", "each", "mean"), [
+    ((2,), " is new in step 13: 30.0 µs", "", 0.25),
+    ((0, 2), " is new in 2 of 4 steps: 30.0 µs each", "", 0.5),
+    ((0, 1, 2, 3), " is new: 30.0 µs per step", " per step", 1)
+])  # fmt: skip
 def test_calls_of_some_steps(tmp_path, steps, where, each, mean):
     some, without = with_one(ITEM, *steps), [PLAIN] * 4
     new = comparison(tmp_path, recording(*without), recording(*some, first=11))
@@ -244,16 +234,12 @@ def test_guards_of_compiled_code(tmp_path):
     assert said(comparison(tmp_path, guards, other)) == [("guards", "cpu", -4000, 0, text)]
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "sizes"),
-    [
-        ([[64, 32], [32, 16], [1]], [[64, 64], [64, 16], [1]], "64x32 32x16 → 64x64 64x16"),
-        ([[64, 32], [], [32]], [[64, 16], [], [32]], "64x32 32 → 64x16 32"),
-        ([[4]], [[5]], "4 → 5"),
-        ([[[4, 2], [4, 3]], [1]], [[[8, 2], [8, 3]], [1]], "4x2 4x3 1 → 8x2 8x3 1"),
-        ([[[n] for n in (1, 2, 3, 4)]], [[[n] for n in (5, 6, 7, 8)]], "1 2 3 … (4) → 5 6 7 … (4)"),
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "sizes"), [
+    ([[64, 32], [32, 16], [1]], [[64, 64], [64, 16], [1]], "64x32 32x16 → 64x64 64x16"),
+    ([[64, 32], [], [32]], [[64, 16], [], [32]], "64x32 32 → 64x16 32"), ([[4]], [[5]], "4 → 5"),
+    ([[[4, 2], [4, 3]], [1]], [[[8, 2], [8, 3]], [1]], "4x2 4x3 1 → 8x2 8x3 1"),
+    ([[[n] for n in (1, 2, 3, 4)]], [[[n] for n in (5, 6, 7, 8)]], "1 2 3 … (4) → 5 6 7 … (4)")
+])  # fmt: skip
 def test_ops_of_other_sizes(tmp_path, a, b, sizes):
     """A list of tensors is told by the first few."""
     sides = [
@@ -266,7 +252,7 @@ def test_ops_of_other_sizes(tmp_path, a, b, sizes):
     assert said(comparison(tmp_path, *sides)) == [("sizes", "cpu", 10_000, 0, text)]
 
 
-def test_what_holds_a_side_back(tmp_path: Path) -> None:
+def test_what_holds_a_side_back(tmp_path):
     """Of all its steps, and of one alone: here the second has a busy device. Of some nothing is said."""
     events: list[Event] = []
     for n, busy in enumerate((10, 90, 10, 10)):
@@ -278,7 +264,7 @@ def test_what_holds_a_side_back(tmp_path: Path) -> None:
     assert side_of(results, [0, 1]).verdict is None
 
 
-def test_forward_ops_in_the_backward_pass_of_one_side(tmp_path: Path) -> None:
+def test_forward_ops_in_the_backward_pass_of_one_side(tmp_path):
     """As activation checkpointing runs them; it is said of the side that does it, and not where both do."""
 
     def events(node: str) -> list[Event]:

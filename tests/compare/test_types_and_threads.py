@@ -1,9 +1,6 @@
 """Kernels of another type in several steps, other threads, and launches that are not in the file."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 from tests.compare.conftest import compared, comparison
@@ -32,7 +29,7 @@ def typed(of: str, length: float = 10, *more: Op) -> list[Op]:
     return [*((f"aten::{op}", 20, (one, length)) for op, one in zip(ops, kernels, strict=True)), *more]
 
 
-def test_another_type_in_every_step(tmp_path: Path):
+def test_another_type_in_every_step(tmp_path):
     """Five kernels of four names a step, which take 30 instead of 10 us."""
     bf16, fp32 = recording(*[typed("c10::BFloat16")] * 4), recording(*[typed("float", 30)] * 4)
     for a, b, types, times, change in (
@@ -47,7 +44,7 @@ def test_another_type_in_every_step(tmp_path: Path):
         assert text.endswith(f", 3 times: {most}.")
 
 
-def test_few_kernels_of_another_type_are_told_one_by_one(tmp_path: Path):
+def test_few_kernels_of_another_type_are_told_one_by_one(tmp_path):
     def two(of: str) -> list[Event]:
         ops = [(f"aten::{op}", 20, (name.format(of), 10)) for op, name in (("a", ADD), ("n", NORM))]
         return recording(*[[ops[0], *OPS, ops[1]]] * 4)
@@ -56,7 +53,7 @@ def test_few_kernels_of_another_type_are_told_one_by_one(tmp_path: Path):
     assert [one[0] for one in found] == ["replaced", "replaced"]
 
 
-def test_another_type_in_some_steps(tmp_path: Path):
+def test_another_type_in_some_steps(tmp_path):
     plain, other = typed("c10::BFloat16"), typed("float", 30)
     found = comparison(tmp_path, recording(*[plain] * 4), recording(plain, other, plain, other))
     ((kind, _, change, _, text),) = said(found)
@@ -71,15 +68,14 @@ def threads(first: int, second: int) -> list[Event]:
     for n, event in enumerate([e for e in found if e["cat"] == "user_annotation"]):
         for thread, names in ((first, "abcde"), (second, "xyz")):
             for k, name in enumerate(names):
-                op = cpu(f"aten::{name}", event["ts"] + 10 * k + 1, 8)
-                found.append(op | {"tid": thread})
+                found.append(cpu(f"aten::{name}", event["ts"] + 10 * k + 1, 8) | {"tid": thread})
                 number = 1000 + 100 * n + 10 * k + (thread == first)
                 found.append(launch(event["ts"] + 10 * k + 2, number, 2) | {"tid": thread})
                 found.append(kernel(event["ts"] + 10 * k + 5, 4, number, thread, name=f"of_{name}"))
     return found
 
 
-def test_threads_are_the_same_whatever_their_numbers(tmp_path: Path):
+def test_threads_are_the_same_whatever_their_numbers(tmp_path):
     found = comparison(tmp_path, threads(20, 30), threads(30, 20))
     assert said(found) == []
     assert found.same_program
@@ -88,9 +84,7 @@ def test_threads_are_the_same_whatever_their_numbers(tmp_path: Path):
 
 
 @pytest.mark.parametrize("numbers", [(20, 30), (30, 20)])
-def test_of_threads_that_call_at_once_the_one_that_launches_more_counts(
-    tmp_path: Path, numbers: tuple[int, int]
-):
+def test_of_threads_that_call_at_once_the_one_that_launches_more_counts(tmp_path, numbers):
     events = [e for e in threads(*numbers) if e["tid"] != 9 or e["cat"] == "user_annotation"]
     trace = trace_of(tmp_path, *events)
     tree = call_tree(side_of(Part(trace)))
@@ -98,7 +92,7 @@ def test_of_threads_that_call_at_once_the_one_that_launches_more_counts(
     assert counted == {"cudaLaunchKernel", *(f"aten::{name}" for name in "abcde")}
 
 
-def test_a_launch_that_is_not_in_the_file(tmp_path: Path):
+def test_a_launch_that_is_not_in_the_file(tmp_path):
     """Of one side the time on the CPU is not known: that is not told, nor that a graph did it."""
     a, b = (
         recording(*[[OPS[0], ("aten::f", 20, (name, long)), OPS[2]]] * 3)
@@ -116,16 +110,15 @@ def test_a_launch_that_is_not_in_the_file(tmp_path: Path):
         assert "graph" not in texts[0]
 
 
-def test_attention_of_another_library_is_more_than_another_type(tmp_path: Path):
+def test_attention_of_another_library_is_more_than_another_type(tmp_path):
     """Its op is another one; all else runs the same ops."""
     attention = [
         (
-            "aten::_cudnn_attention_forward",
-            20,
-            ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_bf16", 10),
+            "aten::_cudnn_attention_forward", 20,
+            ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_bf16", 10)
         ),
-        ("aten::_efficient_attention_forward", 20, ("fmha_cutlassF_f32_aligned_64x64_rf_sm80", 40)),
-    ]
+        ("aten::_efficient_attention_forward", 20, ("fmha_cutlassF_f32_aligned_64x64_rf_sm80", 40))
+    ]  # fmt: skip
     a, b = typed("c10::BFloat16", 10, attention[0], *OPS), typed("float", 30, attention[1], *OPS)
     found = {one[0]: one for one in said(comparison(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))}
     assert found["dtype"][2] == 100_000
@@ -135,7 +128,7 @@ def test_attention_of_another_library_is_more_than_another_type(tmp_path: Path):
     assert found["replaced"][4].startswith(start)
 
 
-def test_two_changes_of_types(tmp_path: Path):
+def test_two_changes_of_types(tmp_path):
     """Five kernels from bf16 to fp32, and six of three ops to fp16."""
     two = (ADD, ADAM), (ADAM, ADAM), (ADD, ADD)
 
@@ -145,25 +138,21 @@ def test_two_changes_of_types(tmp_path: Path):
     a = [*typed("c10::BFloat16"), *OPS, *more("c10::BFloat16", 10)]
     b = [*typed("float", 30), *OPS, *more("c10::Half", 12)]
     found = [
-        one
-        for one in said(comparison(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))
+        one for one in said(comparison(tmp_path, recording(*[a] * 4), recording(*[b] * 4)))
         if one[0] == "dtype"
-    ]
+    ]  # fmt: skip
     assert [one[2] for one in found] == [100_000, 12_000]
     assert found[0][4].startswith("The same ops run in fp32 instead of bf16, 5 kernels")
     assert found[1][4].startswith("The same ops run in fp16 instead of bf16, 6 kernels")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "notes"),
-    [
-        ("NVIDIA A10", "NVIDIA H200", ("A was recorded on NVIDIA A10, B on NVIDIA H200",)),
-        ("NVIDIA A10", "NVIDIA A10", ()),
-        ("", "NVIDIA A10", ()),  # not known
-        ("NVIDIA A10", "", ()),
-    ],
-)
-def test_another_device_is_noted(tmp_path: Path, one: str, other: str, notes: tuple[str, ...]):
+@pytest.mark.parametrize(("one", "other", "notes"), [
+    ("NVIDIA A10", "NVIDIA H200", ("A was recorded on NVIDIA A10, B on NVIDIA H200",)),
+    ("NVIDIA A10", "NVIDIA A10", ()),
+    ("", "NVIDIA A10", ()),  # not known
+    ("NVIDIA A10", "", ()),
+])  # fmt: skip
+def test_another_device_is_noted(tmp_path, one, other, notes):
     events = [event for n in range(3) for event in (step(n, 1000 * n, 900), cpu("aten::mm", 1000 * n, 100))]
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     for path, name in zip(paths, (one, other), strict=True):

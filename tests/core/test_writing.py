@@ -1,7 +1,5 @@
 """Files are written whole or not at all; links, pipes and devices stay what they are."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json
@@ -72,9 +70,7 @@ def umask() -> Iterator[None]:
     os.umask(before)
 
 
-def test_a_new_file_follows_the_umask_and_one_that_was_there_keeps_its_mode(
-    tmp_path: Path, umask: None
-) -> None:
+def test_a_new_file_follows_the_umask_and_one_that_was_there_keeps_its_mode(tmp_path, umask):
     file = tmp_path / "x"
     put(file)
     assert (file.read_bytes(), mode(file)) == (b"new", 0o640)
@@ -90,7 +86,7 @@ def test_a_new_file_follows_the_umask_and_one_that_was_there_keeps_its_mode(
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_nothing_half_is_left(tmp_path: Path, there: bool) -> None:
+def test_nothing_half_is_left(tmp_path, there):
     file = tmp_path / "x"
     if there:
         file.write_bytes(b"old")
@@ -105,7 +101,7 @@ def test_nothing_half_is_left(tmp_path: Path, there: bool) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x", b"old")] * there
 
 
-def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path):
     for name in ("there", "not there"):
         link, target = tmp_path / f"link to {name}", tmp_path / name
         link.symlink_to(name)
@@ -120,7 +116,7 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
         put(tmp_path / "circle")
 
 
-def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
+def test_a_pipe_is_written_to_and_stays(tmp_path):
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)
     (tmp_path / "link").symlink_to("pipe")
@@ -139,7 +135,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
 
-def test_a_descriptor_is_written_to_from_where_it_is(tmp_path: Path) -> None:
+def test_a_descriptor_is_written_to_from_where_it_is(tmp_path):
     with open(tmp_path / "x", "wb+") as file:
         os.write(file.fileno(), b"before ")
         put(f"/dev/fd/{file.fileno()}")
@@ -152,7 +148,7 @@ def test_a_descriptor_is_written_to_from_where_it_is(tmp_path: Path) -> None:
         put("/dev/fd/999")
 
 
-def test_a_terminal_is_no_file_to_export_to() -> None:
+def test_a_terminal_is_no_file_to_export_to():
     ours, theirs = os.openpty()
     with pytest.raises(ExportError, match="is a terminal"):
         write_new(os.ttyname(theirs), "x")
@@ -160,7 +156,7 @@ def test_a_terminal_is_no_file_to_export_to() -> None:
     os.close(theirs)
 
 
-def test_a_file_that_must_be_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_must_be_new(tmp_path, monkeypatch):
     (tmp_path / "x").write_bytes(b"old")
     with pytest.raises(FileExistsError):
         put(tmp_path / "x", new=True)
@@ -185,9 +181,7 @@ def test_a_file_that_must_be_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ]  # fmt: skip
 
 
-def test_a_file_that_cannot_be_replaced_is_overwritten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_replaced_is_overwritten(tmp_path, monkeypatch):
     """As a mount of one file, which Docker makes."""
     file = tmp_path / "x"
     file.write_bytes(b"what was there was longer")
@@ -204,7 +198,7 @@ def test_a_file_that_cannot_be_replaced_is_overwritten(
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-def test_all_names_of_a_file_keep_naming_it(tmp_path: Path) -> None:
+def test_all_names_of_a_file_keep_naming_it(tmp_path):
     file, other = tmp_path / "x", tmp_path / "other"
     file.write_bytes(b"what was there was longer")
     file.chmod(0o640)
@@ -214,9 +208,7 @@ def test_all_names_of_a_file_keep_naming_it(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "x"]
 
 
-def test_an_overwriting_that_is_interrupted_is_brought_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_overwriting_that_is_interrupted_is_brought_to_its_end(tmp_path, monkeypatch):
     source, file, copy = tmp_path / "source", tmp_path / "x", writing._copy
     source.write_bytes(b"new" * 1000)
     file.write_bytes(b"old" * 2000)
@@ -233,7 +225,7 @@ def test_an_overwriting_that_is_interrupted_is_brought_to_its_end(
     assert file.read_bytes() == b"new" * 1000
 
 
-def test_a_signal_at_any_moment_leaves_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_at_any_moment_leaves_nothing_half(tmp_path, monkeypatch):
     opened = os.open
 
     def stopped(path: str, *how: int) -> int:
@@ -246,21 +238,21 @@ def test_a_signal_at_any_moment_leaves_nothing_half(tmp_path: Path, monkeypatch:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_name_that_can_only_be_a_folder_s(tmp_path: Path) -> None:
+def test_a_name_that_can_only_be_a_folder_s(tmp_path):
     for name in ("", f"{tmp_path}/x.json/"):
         with pytest.raises(IsADirectoryError):
             put(name)
     assert not list(tmp_path.iterdir())
 
 
-def test_the_copy_to_standard_output_is_all_that_is_written_there() -> None:
+def test_the_copy_to_standard_output_is_all_that_is_written_there():
     for name in ("-", "/dev/stdout"):
         done = check(name)
         assert len(json.loads(done.stdout)["traceEvents"]) == 243
         assert (done.returncode, "243 events written" in done.stderr) == (0, True)
 
 
-def test_an_overwriting_that_fails_says_what_it_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overwriting_that_fails_says_what_it_left(tmp_path, monkeypatch):
     def full(*given: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -278,7 +270,7 @@ def test_an_overwriting_that_fails_says_what_it_left(tmp_path: Path, monkeypatch
         writing._overwrite(source, file)
 
 
-def test_a_moved_file_takes_the_place_of_what_a_link_leads_to(tmp_path: Path) -> None:
+def test_a_moved_file_takes_the_place_of_what_a_link_leads_to(tmp_path):
     (tmp_path / "link").symlink_to("old")
     (tmp_path / "old").write_bytes(b"old")
     (tmp_path / "old").chmod(0o604)
@@ -289,7 +281,7 @@ def test_a_moved_file_takes_the_place_of_what_a_link_leads_to(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may write to every file")
-def test_a_read_only_file_is_refused_though_its_folder_would_let_it_be_replaced(tmp_path: Path) -> None:
+def test_a_read_only_file_is_refused_though_its_folder_would_let_it_be_replaced(tmp_path):
     (tmp_path / "x.json").write_bytes(b"old")
     (tmp_path / "x.json").chmod(0o444)
     done = check(tmp_path / "x.json")
@@ -299,7 +291,7 @@ def test_a_read_only_file_is_refused_though_its_folder_would_let_it_be_replaced(
 
 
 @as_root
-def test_what_another_user_may_not_write(here: Path) -> None:
+def test_what_another_user_may_not_write(here):
     file, closed, read_only = here / "closed" / "x", here / "closed", here / "read-only"
     closed.mkdir()
     for path in (file, read_only):
@@ -345,7 +337,7 @@ def check(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @as_root
-def test_a_full_disk_leaves_what_was_there(small: Path) -> None:
+def test_a_full_disk_leaves_what_was_there(small):
     (small / "old.json").write_bytes(b"old")
     for name in ("old.json", "new.json"):
         done = check(small / name)
@@ -360,14 +352,14 @@ def test_a_full_disk_leaves_what_was_there(small: Path) -> None:
 
 
 @as_root
-def test_a_device_stays_a_device(small: Path) -> None:
+def test_a_device_stays_a_device(small):
     os.mknod(small / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     assert check(small / "null").returncode == 0
     move(Path(shutil.copy(TRACE, small)), small / "null")
     assert stat.S_ISCHR((small / "null").lstat().st_mode)
 
 
-def test_a_copy_to_standard_output_is_alone_there(tmp_path: Path) -> None:
+def test_a_copy_to_standard_output_is_alone_there(tmp_path):
     import json
 
     done = check("/dev/stdout")
@@ -375,7 +367,7 @@ def test_a_copy_to_standard_output_is_alone_there(tmp_path: Path) -> None:
     assert done.stderr.endswith("/dev/stdout: 243 events written\n")
 
 
-def test_a_trace_can_be_replaced_by_its_copy(tmp_path: Path) -> None:
+def test_a_trace_can_be_replaced_by_its_copy(tmp_path):
     trace = tmp_path / "t.json.gz"
     shutil.copyfile(TRACE, trace)
     trace.chmod(0o640)
@@ -387,7 +379,7 @@ def test_a_trace_can_be_replaced_by_its_copy(tmp_path: Path) -> None:
     assert ended.value.code in (0, None)
 
 
-def test_a_signal_leaves_nothing_half(tmp_path: Path) -> None:
+def test_a_signal_leaves_nothing_half(tmp_path):
     code = (
         "import os, signal\n"
         "from tracetui.formats.chrome_json import clean\n"
@@ -403,9 +395,7 @@ def test_a_signal_leaves_nothing_half(tmp_path: Path) -> None:
 
 
 # What only its owner may read
-
-
-def test_a_private_folder_closes_what_was_open(tmp_path: Path, umask: None) -> None:
+def test_a_private_folder_closes_what_was_open(tmp_path, umask):
     folder = tmp_path / "a" / "b"
     make_private(folder)
     assert (mode(folder), mode(tmp_path / "a")) == (0o700, 0o751)
@@ -419,9 +409,7 @@ def test_a_private_folder_closes_what_was_open(tmp_path: Path, umask: None) -> N
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_what_is_saved_is_closed_to_others_also_if_an_older_version_saved_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
-) -> None:
+def test_what_is_saved_is_closed_to_others_also_if_an_older_version_saved_it(tmp_path, monkeypatch, named):
     monkeypatch.delenv("TRACETUI_STATE", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     root = tmp_path / "tracetui"
@@ -441,14 +429,12 @@ def test_what_is_saved_is_closed_to_others_also_if_an_older_version_saved_it(
         assert mode(path) == (0o700 if path.is_dir() else 0o600), path
 
 
-def test_a_baseline_in_a_folder_of_its_own_is_for_everybody(tmp_path: Path, umask: None) -> None:
+def test_a_baseline_in_a_folder_of_its_own_is_for_everybody(tmp_path, umask):
     baselines.keep(str(tmp_path / "base"), str(TRACE))
     assert {mode(path) for path in (tmp_path / "base").iterdir()} == {0o640}
 
 
 # Captures
-
-
 def sources(folder: Path) -> dict[str, Path]:
     scratch = folder / "scratch"
     scratch.mkdir()
@@ -459,7 +445,7 @@ def sources(folder: Path) -> dict[str, Path]:
     return found
 
 
-def test_a_capture_that_replaces_another_follows_its_links(tmp_path: Path) -> None:
+def test_a_capture_that_replaces_another_follows_its_links(tmp_path):
     made = sources(tmp_path)
     (tmp_path / "mlp.json").symlink_to("elsewhere.json")
     (tmp_path / "elsewhere.json").write_bytes(b"old")
@@ -471,7 +457,7 @@ def test_a_capture_that_replaces_another_follows_its_links(tmp_path: Path) -> No
 
 
 @as_root
-def test_a_capture_does_not_replace_what_is_read_only(here: Path) -> None:
+def test_a_capture_does_not_replace_what_is_read_only(here):
     made = sources(here)
     for name, allowed in (("mlp.json", 0o666), ("mlp.txt", 0o444)):
         (here / name).write_bytes(b"old")

@@ -1,7 +1,5 @@
 """One file read in several ways, all of which must make the same of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -50,20 +48,16 @@ def made(path: Path, how: str) -> dict[str, Any]:
         instants, counters = trace.instants, trace.counters
         return {name: getattr(trace, name).tolist() for name in COLUMNS} | {
             "names": [trace.names[i] for i in trace.name],
-            "categories": [trace.categories[i] for i in trace.category],
-            "lanes": trace.lanes,
-            "processes": trace.processes,
-            "notices": trace.notices,
-            "phases": trace.phases,
+            "categories": [trace.categories[i] for i in trace.category], "lanes": trace.lanes,
+            "processes": trace.processes, "notices": trace.notices, "phases": trace.phases,
             "flows": trace.flow_kind,
             "instants": [column.tolist() for column in (instants.start, instants.lane)],
             "instant names": [trace.names[i] for i in instants.name],
             "counters": [column.tolist() for column in (counters.start, counters.series, counters.value)],
-            "series": counters.series_names,
-            "info": trace.info,
+            "series": counters.series_names, "info": trace.info,
             "top": {key: str(value) for key, value in trace.reader.top.items()},
-            "args": trace.reader.read(trace.source[::7].tolist()),
-        }
+            "args": trace.reader.read(trace.source[::7].tolist())
+        }  # fmt: skip
 
 
 def differences(path: Path, ways: tuple[str, ...] = tuple(WAYS)) -> list[str]:
@@ -76,7 +70,6 @@ def differences(path: Path, ways: tuple[str, ...] = tuple(WAYS)) -> list[str]:
         # As texts: nan is not equal to itself.
         found += [
             f"{how}: {key} {str(got.get(key))[:300]}, {first}: {str(expected.get(key))[:300]}"
-            for key in dict.fromkeys([*expected, *got])
-            if repr(got.get(key)) != repr(expected.get(key))
-        ]
+            for key in dict.fromkeys([*expected, *got]) if repr(got.get(key)) != repr(expected.get(key))
+        ]  # fmt: skip
     return found

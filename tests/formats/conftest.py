@@ -1,7 +1,5 @@
 """Small traces for the tests of what reads them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +46,6 @@ def load_in() -> Callable[..., Trace]:
 
     def make(path: Path, size: int, workers: int = 1, block: int = 1 << 24) -> Trace:
         source = open_source(path)
-        contents = read(source, lambda done, total: None, workers, size, block)
-        return build(contents, source.path, source.size)
+        return build(read(source, lambda done, total: None, workers, size, block), source.path, source.size)
 
     return make

@@ -1,7 +1,5 @@
 """Traces as Perfetto's SDK and other tools write them, made with the `perfetto` package."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
@@ -161,8 +159,7 @@ def sequences() -> bytes:
             packet.interned_data.event_categories.add(iid=2, name="d")
     b.packet(70).ftrace_events.cpu = 3
     b.packet(71).process_stats.SetInParent()
-    process = b.packet(72).process_tree
-    one = process.processes.add()
+    one = b.packet(72).process_tree.processes.add()
     one.pid = 5
     one.cmdline.append("/usr/bin/prog")
     return b.bytes()
@@ -263,8 +260,7 @@ def many() -> bytes:
     b = Builder()
     b.thread(1, 1, 1)
     b.slice(0, 5, 1, "busy", flow_ids=list(range(1, 300)), category_iids=list(range(300)))
-    stage = b.packet(7).gpu_render_stage_event
-    stage.event_wait_ids.extend(range(300))
+    b.packet(7).gpu_render_stage_event.event_wait_ids.extend(range(300))
     counters = b.packet(8).gpu_counter_event
     for number in range(300):
         counters.counters.add(counter_id=number, int_value=number)

@@ -1,7 +1,5 @@
 """What a .pftrace says, read with Perfetto's own descriptors: slow and simple."""
 
-from __future__ import annotations
-
 import gzip
 from collections import defaultdict
 from pathlib import Path

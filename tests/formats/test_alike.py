@@ -3,11 +3,8 @@
 The files are the same in every run. TRACETUI_ODD=2000 tries more of them, TRACETUI_FUZZ_SEED others.
 """
 
-from __future__ import annotations
-
 import os
 import random
-from pathlib import Path
 
 import pytest
 from tests.hostile.test_odd_events import FIELDS, NUMBERS, SEED, odd, sound, written
@@ -19,7 +16,7 @@ IDS = ("External id", "correlation", "external id", "x")
 
 
 @pytest.mark.parametrize("number", range(FILES))
-def test_odd_events_are_read_alike(number: int, tmp_path: Path) -> None:
+def test_odd_events_are_read_alike(number, tmp_path):
     rng = random.Random(SEED * 1_000_003 + number)
     events = odd(sound(), rng)
     for event in events:
@@ -32,7 +29,7 @@ def test_odd_events_are_read_alike(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", WAYS)
-def test_a_number_out_of_range_costs_only_itself(how: str, tmp_path: Path) -> None:
+def test_a_number_out_of_range_costs_only_itself(how, tmp_path):
     """Not the ids beside it, if something in the same chunk is of the wrong type."""
     path = tmp_path / "trace.json"
     path.write_text(
@@ -48,16 +45,14 @@ def test_a_number_out_of_range_costs_only_itself(how: str, tmp_path: Path) -> No
     )
     found = made(path, how)
     assert sorted(zip(found["names"], found["correlation"], found["external_id"], strict=True)) == [
-        ("cudaLaunchKernel", 7, 1),
-        ("gemm", 7, 1),
-        ("odd", -1, -1),
-    ]
+        ("cudaLaunchKernel", 7, 1), ("gemm", 7, 1), ("odd", -1, -1)
+    ]  # fmt: skip
     assert found["processes"][0].name == "main"
     assert (found["series"], found["counters"][2]) == (("memory free",), [5.0])
     assert [(n.kind, n.count) for n in found["notices"]] == [("wrong_type", 2)]
 
 
-def test_a_number_out_of_range_in_the_header_or_in_args_is_none(tmp_path: Path) -> None:
+def test_a_number_out_of_range_in_the_header_or_in_args_is_none(tmp_path):
     path = tmp_path / "trace.json"
     path.write_text(
         '{"deviceProperties": [{"id": 0, "name": "H100", "clock": 1e999}], "traceEvents": ['
@@ -72,11 +67,10 @@ def test_a_number_out_of_range_in_the_header_or_in_args_is_none(tmp_path: Path) 
     assert found["args"][0]["args"] == {"x": [None, 1.5], "y": "\xe9"}
 
 
-def test_braces_before_a_cut_event_are_noted_however_the_text_is_cut(tmp_path: Path) -> None:
+def test_braces_before_a_cut_event_are_noted_however_the_text_is_cut(tmp_path):
     path = tmp_path / "trace.json"
     event = '{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}'
-    broken = event.replace('"pid": 1', '"pid": ,1')
-    events = ",\n".join([event] * 9 + [broken] + [event] * 40)
+    events = ",\n".join([event] * 9 + [event.replace('"pid": 1', '"pid": ,1')] + [event] * 40)
     path.write_text(f'{{"traceEvents": [{events},\n}},\n{{"ph": "X')
     assert not differences(path)
     kinds = {notice.kind: notice.count for notice in made(path, "at once")["notices"]}

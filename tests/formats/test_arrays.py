@@ -1,9 +1,6 @@
 """Several arrays of events in one file, one after the other or in a list: all are read, and it is said."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -79,7 +76,7 @@ FILES: dict[str, tuple[str, int, dict[str, int]]] = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_all_are_read_however_they_are_cut(case: str, tmp_path: Path) -> None:
+def test_all_are_read_however_they_are_cut(case, tmp_path):
     content, slices, notices = FILES[case]
     path = tmp_path / "trace.json"
     path.write_text(content)
@@ -89,7 +86,7 @@ def test_all_are_read_however_they_are_cut(case: str, tmp_path: Path) -> None:
     assert not differences(path)
 
 
-def test_check_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_says_it(tmp_path, capsys):
     path = tmp_path / "trace.json"
     path.write_text(FILES["a list"][0])
     with pytest.raises(SystemExit) as end:
@@ -100,7 +97,7 @@ def test_check_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
-def test_a_clean_copy_has_the_events_of_all(name: str, tmp_path: Path) -> None:
+def test_a_clean_copy_has_the_events_of_all(name, tmp_path):
     path, copy = tmp_path / "trace.json", tmp_path / name
     path.write_text(FILES["among the events of an object"][0])
     with pytest.raises(SystemExit):
@@ -110,9 +107,7 @@ def test_a_clean_copy_has_the_events_of_all(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_many_small_ones_take_no_longer_each(
-    listed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_small_ones_take_no_longer_each(listed, tmp_path, monkeypatch):
     """Little of the text after each is looked at."""
     looked = 0
 
@@ -133,7 +128,7 @@ def test_many_small_ones_take_no_longer_each(
 @pytest.mark.parametrize(
     "text", ["[{{}},{0},{1}]", "[{0},{{ }},{{}},{1}]", "[{0},{1},{{}}\n]", "[{0},{{}},x,{1},{{}}]"]
 )
-def test_an_object_without_fields_is_nothing(text: str, tmp_path: Path) -> None:
+def test_an_object_without_fields_is_nothing(text, tmp_path):
     """JAX ends its arrays with one."""
     path = tmp_path / "t.json"
     path.write_text(text.format(*map(json.dumps, events("a", 2))))

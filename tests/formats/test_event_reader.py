@@ -1,7 +1,5 @@
 """Events read again, when the file has changed or gone meanwhile."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
@@ -14,7 +12,7 @@ import pytest
 from tracetui.formats.chrome_json.event_builder import Chunk
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.source import open_source
-from tracetui.trace import Trace, load
+from tracetui.trace import load
 
 Event = dict[str, Any]
 
@@ -26,13 +24,13 @@ def path(tmp_path: Path, event: Callable[..., Event]) -> Path:
     return path
 
 
-def test_a_deleted_file_can_still_be_read(path: Path) -> None:
+def test_a_deleted_file_can_still_be_read(path):
     trace = load(path)
     path.unlink()
     assert trace.args(4321) == {"i": 4321}
 
 
-def test_a_replaced_file_is_not_confused_with_the_old_one(path: Path) -> None:
+def test_a_replaced_file_is_not_confused_with_the_old_one(path):
     trace = load(path)
     other = path.with_name("other")
     other.write_text("something else")
@@ -40,7 +38,7 @@ def test_a_replaced_file_is_not_confused_with_the_old_one(path: Path) -> None:
     assert trace.args(1) == {"i": 1}
 
 
-def test_an_overwritten_or_cut_file_gives_nothing(path: Path) -> None:
+def test_an_overwritten_or_cut_file_gives_nothing(path):
     trace = load(path)
     data = path.read_bytes()
     path.write_bytes(b"x" * 100)
@@ -50,29 +48,18 @@ def test_an_overwritten_or_cut_file_gives_nothing(path: Path) -> None:
     assert trace.args_of([1, 2, 3]) == [{}, {}, {}]
 
 
-def test_sources_that_do_not_exist(path: Path) -> None:
-    trace = load(path)
-    assert trace.reader.read([-1, 1 << 60, (1 << 28) - 1]) == [{}, {}, {}]
+def test_sources_that_do_not_exist(path):
+    assert load(path).reader.read([-1, 1 << 60, (1 << 28) - 1]) == [{}, {}, {}]
 
 
-@pytest.mark.parametrize(
-    ("offset", "length", "fits"),
-    [
-        (0, 10, True),
-        (4, 6, True),
-        (10, 0, True),
-        (4, 7, False),
-        (11, 0, False),
-        (-1, 5, False),
-        (3, -1, False),
-    ],
-)
-def test_kept_places_lie_within_the_file(path: Path, offset: int, length: int, fits: bool) -> None:
+@pytest.mark.parametrize(("offset", "length", "fits"), [
+    (0, 10, True), (4, 6, True), (10, 0, True), (4, 7, False), (11, 0, False), (-1, 5, False), (3, -1, False)
+])  # fmt: skip
+def test_kept_places_lie_within_the_file(path, offset, length, fits):
     """Of ten bytes."""
     source = open_source(str(path))
     with source.file:
-        sound = Chunk(0, 10)
-        text = FileReader(source, [sound, Chunk(offset, length)], {}).pack()
+        text = FileReader(source, [Chunk(0, 10), Chunk(offset, length)], {}).pack()
         if fits:
             assert FileReader.unpack(source, text, 10).pack() == text
         else:
@@ -80,9 +67,7 @@ def test_kept_places_lie_within_the_file(path: Path, offset: int, length: int, f
                 FileReader.unpack(source, text, 10)
 
 
-def test_neighbours_come_from_memory(
-    path: Path, load_in: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neighbours_come_from_memory(path, load_in, monkeypatch):
     trace = load_in(path, 20_000)
     reads = []
     read = FileReader._read
@@ -95,7 +80,7 @@ def test_neighbours_come_from_memory(
     assert len(reads) <= len(set(reads)) + 3
 
 
-def test_from_several_threads(path: Path, load_in: Callable[..., Trace]) -> None:
+def test_from_several_threads(path, load_in):
     trace = load_in(path, 3_000)
     wrong: list[int] = []
 

@@ -1,7 +1,5 @@
 """Formats and encodings that are known but not read: one line that says what to do."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
@@ -74,13 +72,9 @@ def archive(kind: str, content: bytes = b"no trace") -> bytes:
     return made.getvalue()
 
 
-SPEEDSCOPE = json.dumps(
-    {
-        "$schema": "https://www.speedscope.app/file-format-schema.json",
-        "shared": {"frames": []},
-        "profiles": [],
-    }
-).encode()
+SPEEDSCOPE = json.dumps({
+    "$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": []}, "profiles": []
+}).encode()  # fmt: skip
 FILES = {
     "an XPlane profile": b"\x0a\x0d\x08\x01\x12\x09/host:CPU" + b"\x0a\x0f\x08\x02\x12\x0b/device:GPU",
     "a PyTorch execution trace": b'{\n  "schema": "1.1.1-chakra.0.0.4", "pid": 9,\n  "nodes": []}',
@@ -108,9 +102,7 @@ FILES = {
 
 @pytest.mark.parametrize("around", ["plain", "gzip", "zstd", "standard input"])
 @pytest.mark.parametrize("what", FILES)
-def test_a_known_file_is_named(
-    what: str, around: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_file_is_named(what, around, tmp_path, monkeypatch):
     data = FILES[what] or database(tmp_path)
     path = tmp_path / "trace"
     path.write_bytes({"gzip": gzip.compress, "zstd": zstd.compress}.get(around, bytes)(data))
@@ -125,18 +117,18 @@ def test_a_known_file_is_named(
     assert len(message.partition(": ")[2]) < 110
 
 
-def test_all_of_them_are_tried() -> None:
+def test_all_of_them_are_tried():
     assert len(FILES) + 2 == len(FOREIGN)  # reports of Nsight and scripts are known by their names
 
 
-def test_execution_traces_before_chakra(tmp_path: Path) -> None:
+def test_execution_traces_before_chakra(tmp_path):
     path = tmp_path / "et.json"
     path.write_text('{"schema": "1.0.1", "pid": 4, "time": "x", "start_ts": 3, "nodes": []}')
     with pytest.raises(TraceError, match="is a PyTorch execution trace"):
         load(path)
 
 
-def test_markdown_and_more_by_their_names(tmp_path: Path) -> None:
+def test_markdown_and_more_by_their_names(tmp_path):
     path = tmp_path / "train.nsys-rep"
     path.write_bytes(b"\x00\x01 a report")
     with pytest.raises(TraceError, match="is an NVIDIA Nsight report"):
@@ -157,26 +149,19 @@ TRACE = json.dumps(
 ).encode()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"# A report\n\n```json\n" + TRACE + b"\n```\n",
-        b"<html>" + TRACE,
-        archive("zip", TRACE),
-        archive("tar", TRACE),
-        b"\n" * 11 + TRACE,
-        TRACE.replace(b'{"traceEvents"', b'{"schema": "chakra", "traceEvents"'),
-        TRACE.replace(b'{"traceEvents"', b'{"note": "speedscope.app/file-format-schema", "traceEvents"'),
-    ],
-    ids=["Markdown", "HTML", "zip", "tar", "new lines", "execution trace", "speedscope"],
-)
-def test_a_trace_in_strange_company_is_read(data: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("data", [
+    b"# A report\n\n```json\n" + TRACE + b"\n```\n", b"<html>" + TRACE, archive("zip", TRACE),
+    archive("tar", TRACE), b"\n" * 11 + TRACE,
+    TRACE.replace(b'{"traceEvents"', b'{"schema": "chakra", "traceEvents"'),
+    TRACE.replace(b'{"traceEvents"', b'{"note": "speedscope.app/file-format-schema", "traceEvents"')
+], ids=["Markdown", "HTML", "zip", "tar", "new lines", "execution trace", "speedscope"])  # fmt: skip
+def test_a_trace_in_strange_company_is_read(data, tmp_path):
     path = tmp_path / "trace.md"
     path.write_bytes(data)
     assert len(load(path)) == 9
 
 
-def test_only_certain_bytes_are_refused_unread() -> None:
+def test_only_certain_bytes_are_refused_unread():
     """Nothing that a damaged JSON file may begin with."""
     packets = perfetto()
     assert sniff(packets, "")
@@ -202,14 +187,13 @@ def test_only_certain_bytes_are_refused_unread() -> None:
     assert sniff(field(1, field(10, 1)) + b"\x0a\x80", "")
 
 
-def test_packets_of_any_length_are_known() -> None:
+def test_packets_of_any_length_are_known():
     """Their lengths take one byte up to 127, two up to 16,383, three above."""
     for size in (1, 100, 127, 128, 300, 20_000):
-        packets = field(1, field(10, 1) + field(11, b"x" * size)) * 3
-        assert sniff(packets, ""), size
+        assert sniff(field(1, field(10, 1) + field(11, b"x" * size)) * 3, ""), size
 
 
-def test_packets_with_numbers_of_fixed_size_are_known() -> None:
+def test_packets_with_numbers_of_fixed_size_are_known():
     """Of eight bytes, and of four."""
     for kind, size in ((1, 8), (5, 4)):
         number = varint(7 << 3 | kind) + b"\xff" * size

@@ -5,8 +5,6 @@ The mutants are the same in every run. TRACETUI_FUZZ=50000 tries more of them, T
 it, each may take `SECONDS` and `MEGABYTES` more than the sound file, and the worst are printed (`pytest -s`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json
@@ -15,7 +13,7 @@ import random
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -55,10 +53,9 @@ def find_events(text: bytes) -> list[Event]:
     chars = text.decode("latin-1")
     decoder = json.JSONDecoder(parse_float=Decimal)
     at = (
-        chars.index("[", chars.index('"traceEvents"')) + 1
-        if chars.lstrip()[0] == "{"
-        else chars.index("[") + 1
-    )
+        chars.index("[", chars.index('"traceEvents"')) + 1 if chars.lstrip()[0] == "{" else chars.index("[")
+        + 1
+    )  # fmt: skip
     events = []
     while True:
         while chars[at] in ", \r\n\t":
@@ -175,8 +172,7 @@ def short(text: bytes) -> bytes:
         same = kept.setdefault((event.phase, json.loads(piece).get("cat", "")), [])
         if len(same) < 2:
             same.append(piece)
-    border = text[events[0].end : events[1].begin]
-    middle = border.join(piece for same in kept.values() for piece in same)
+    middle = text[events[0].end : events[1].begin].join(piece for same in kept.values() for piece in same)
     return text[: events[0].begin] + middle + text[events[-1].end :]
 
 
@@ -257,9 +253,7 @@ class Meter:
 @pytest.mark.parametrize("size", [None, 2000], ids=["ordinary chunks", "small chunks"])
 @pytest.mark.parametrize("shard", range(SHARDS // 2))
 @pytest.mark.parametrize("mutants", [MUTANTS, pytest.param(20 * MUTANTS, marks=pytest.mark.long)])
-def test_mutants(
-    mutants: int, shard: int, size: int | None, tmp_path: Path, load_in: Callable[..., Trace]
-) -> None:
+def test_mutants(mutants, shard, size, tmp_path, load_in):
     texts = [*map(short, bases()), *bases()]
     events = [find_events(text) for text in texts]
     lines = [spans_of_lines(text) for text in texts]
@@ -271,8 +265,7 @@ def test_mutants(
         with meter.measure(f"sound file {i}") as cost:
             load(path) if size is None else load_in(path, size)
         sound.append(cost)
-    first = shard * 2 + (size is not None)
-    for number in range(first, mutants, SHARDS):
+    for number in range(shard * 2 + (size is not None), mutants, SHARDS):
         rng = random.Random(SEED * 1_000_003 + number)
         which = rng.randrange(len(texts) // 2) + len(texts) // 2 * (number // SHARDS % 3 == 0)
         pieces = mutate(texts[which], lines[which], rng)
@@ -283,8 +276,7 @@ def test_mutants(
         path.write_bytes(gzip.compress(mutant, 1) if zipped else mutant)
         slices, phases = whole_events(events[which], pieces)
         if BY_HAND or number // SHARDS % 8 == 0:
-            ways = ("at once", "by two workers", other)
-            found = differences(path, ways)
+            found = differences(path, ("at once", "by two workers", other))
             assert not found, f"mutant {number} is not read alike: {found}"
         try:
             with meter.measure(f"mutant {number}", sound[which]) as cost:
@@ -307,7 +299,7 @@ def test_mutants(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_damaged_compression(seed: int, tmp_path: Path) -> None:
+def test_damaged_compression(seed, tmp_path):
     """What comes before the first damaged byte is there."""
     text = bases()[1]
     events = find_events(text)

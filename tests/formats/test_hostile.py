@@ -1,9 +1,6 @@
 """Files that nobody would write: an answer in bounded time, not a crash."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +15,7 @@ def notices(trace: Trace) -> dict[str, int]:
     return {n.kind: n.count for n in trace.notices}
 
 
-def test_deeply_nested_args(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_deeply_nested_args(trace_of, event):
     deep: Any = 1
     for _ in range(100):
         deep = {"a": [deep]}
@@ -27,7 +24,7 @@ def test_deeply_nested_args(trace_of: Callable[..., Trace], event: Callable[...,
     assert trace.args(0) == deep
 
 
-def test_nested_beyond_measure(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_nested_beyond_measure(trace_of, event):
     one = b'{"ph": "X", "ts": 1, "dur": 1, "pid": 1, "tid": 1, "name": "x", "args": '
     levels = 100_000
     sound = json.dumps(event(ts=7)).encode()
@@ -41,7 +38,7 @@ def test_nested_beyond_measure(trace_of: Callable[..., Trace], event: Callable[.
     assert (len(trace), notices(trace)) == (1, {"truncated": 1})
 
 
-def test_a_very_long_string(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_a_very_long_string(trace_of, event):
     size = 50_000_000
     trace = trace_of(
         [event(), event(ts=3, name="n" * size), event(ts=5, args={"s": "a" * size}), event(ts=9)]
@@ -51,7 +48,7 @@ def test_a_very_long_string(trace_of: Callable[..., Trace], event: Callable[...,
     assert len(trace.args(2)["s"]) == size
 
 
-def test_many_lanes(trace_of: Callable[..., Trace]) -> None:
+def test_many_lanes(trace_of):
     count = 100_000
     text = b",".join(
         b'{"ph":"X","name":"a","pid":%d,"tid":%d,"ts":%d,"dur":3}' % (i % 100, i, i) for i in range(count)
@@ -61,7 +58,7 @@ def test_many_lanes(trace_of: Callable[..., Trace]) -> None:
     assert (trace.depth == 0).all()
 
 
-def test_many_names_and_categories(trace_of: Callable[..., Trace]) -> None:
+def test_many_names_and_categories(trace_of):
     count = 70_000
     text = b",".join(
         b'{"ph":"X","name":"n%d","cat":"c%d","pid":1,"tid":1,"ts":%d,"dur":1}' % (i, i, i)
@@ -73,7 +70,7 @@ def test_many_names_and_categories(trace_of: Callable[..., Trace]) -> None:
     assert (trace.category >= 0).all()
 
 
-def test_slices_that_all_overlap(trace_of: Callable[..., Trace]) -> None:
+def test_slices_that_all_overlap(trace_of):
     count = 20_000
     text = b",".join(b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":%d,"dur":30000}' % i for i in range(count))
     trace = trace_of(b"[" + text + b"]")
@@ -109,15 +106,12 @@ WRONG: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_types(case: str, trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_wrong_types(case, trace_of, event):
     fields, placed = WRONG[case]
-    trace = trace_of(
-        [
-            event(ts=1, name="before"),
-            event(ts=2, **fields) if "ts" not in fields else event(**fields),
-            event(ts=20),
-        ]
-    )
+    trace = trace_of([
+        event(ts=1, name="before"), event(ts=2, **fields) if "ts" not in fields else event(**fields),
+        event(ts=20)
+    ])  # fmt: skip
     assert trace.phases == {"X": 3}
     assert len(trace) == 2 + placed
     assert ("no_time" in notices(trace)) is not placed
@@ -128,34 +122,32 @@ def test_wrong_types(case: str, trace_of: Callable[..., Trace], event: Callable[
         assert trace.event(i) == event(ts=2, **fields) if "ts" not in fields else event(**fields)
 
 
-def test_ids_as_text_still_link(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
-    trace = trace_of(
-        [
-            event(cat="cuda_runtime", args={"correlation": "12"}),
-            event(cat="kernel", pid=0, tid=7, ts=3, args={"correlation": 12.0}),
-        ]
-    )
+def test_ids_as_text_still_link(trace_of, event):
+    trace = trace_of([
+        event(cat="cuda_runtime", args={"correlation": "12"}),
+        event(cat="kernel", pid=0, tid=7, ts=3, args={"correlation": 12.0})
+    ])  # fmt: skip
     assert trace.launch.tolist() == [-1, 0]
 
 
-def test_elements_that_are_no_events(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_elements_that_are_no_events(trace_of, event):
     trace = trace_of([event(), 5, None, "x", [1], event(ts=4), {"a": 1}])  # type: ignore[list-item]
     assert (len(trace), trace.phases) == (2, {"X": 2})
     assert (notices(trace)["not_an_event"], notices(trace)["broken_event"]) == (4, 1)
 
 
-def test_duplicate_keys_the_last_counts(trace_of: Callable[..., Trace]) -> None:
+def test_duplicate_keys_the_last_counts(trace_of):
     trace = trace_of(b'[{"ph":"i","ph":"X","name":"a","name":"b","ts":5,"ts":2,"dur":1,"pid":1,"tid":1}]')
     assert (trace.phases, trace.name_of(0), trace.info.zero_ns) == ({"X": 1}, "b", 2000)
 
 
-def test_unknown_phases_are_counted(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_unknown_phases_are_counted(trace_of, event):
     trace = trace_of([event(), event(ph="N"), event(ph="\x1b[2J" * 50), event(ph="")])
     assert sum(trace.phases.values()) == trace.events == 4
     assert all(phase.isprintable() and len(phase) <= 8 for phase in trace.phases)
 
 
-def test_labels_are_harmless(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_labels_are_harmless(trace_of, event):
     evil = "\x1b]0;x\x07\u202e\u200b\n[bold]"
     metadata = [
         {"ph": "M", "name": name, "pid": evil, "tid": evil, "args": {"name": evil}}

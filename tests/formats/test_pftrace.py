@@ -1,7 +1,5 @@
 """Reads .pftrace: against Perfetto's own descriptors, and against the JSON of the same program."""
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from pathlib import Path
@@ -51,7 +49,7 @@ def as_in_json(name: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_every_slice_is_as_perfetto_says(path: Path) -> None:
+def test_every_slice_is_as_perfetto_says(path):
     trace, wanted = load(path), oracle.slices(oracle.trace_of(path))
     assert trace.notices == ()
     assert rows(trace) == sorted((shown(one), one.start, one.duration) for one in wanted)
@@ -78,11 +76,10 @@ def test_every_slice_is_as_perfetto_says(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "pair",
-    [(OWN / "cuspy_training.pftrace.gz", OWN / "cuspy_training.json.gz")],
-    ids=lambda pair: pair[0].name,
-)
-def test_the_same_program_as_json_has_the_same_ops_and_kernels(pair: tuple[Path, Path]) -> None:
+    "pair", [(OWN / "cuspy_training.pftrace.gz", OWN / "cuspy_training.json.gz")],
+    ids=lambda pair: pair[0].name
+)  # fmt: skip
+def test_the_same_program_as_json_has_the_same_ops_and_kernels(pair):
     def counted(trace: Trace) -> Counter[tuple[str, str]]:
         return Counter(
             (trace.categories[c], bare(trace.names[n]))
@@ -99,7 +96,7 @@ def test_the_same_program_as_json_has_the_same_ops_and_kernels(pair: tuple[Path,
     assert lanes[0] == lanes[1]
 
 
-def test_the_arguments_of_a_kernel_have_the_names_of_json() -> None:
+def test_the_arguments_of_a_kernel_have_the_names_of_json():
     mine, theirs = load(OWN / "cuspy_training.pftrace.gz"), load(OWN / "cuspy_training.json.gz")
     for category in ("kernel", "gpu_memset", "cpu_op", "cuda_runtime"):
         found = []
@@ -119,16 +116,10 @@ def slices_of(trace: Trace) -> list[tuple[str, str, str, str, int, int]]:
     """(process, lane, category, name, start, duration)."""
     return [
         (
-            trace.processes[lane.process].name or trace.processes[lane.process].pid,
-            lane.name,
-            trace.categories[trace.category[i]],
-            trace.name_of(i),
-            int(trace.start[i]),
-            int(trace.duration[i]),
-        )
-        for lane in trace.lanes
-        for i in range(lane.first, lane.last)
-    ]
+            trace.processes[lane.process].name or trace.processes[lane.process].pid, lane.name,
+            trace.categories[trace.category[i]], trace.name_of(i), int(trace.start[i]), int(trace.duration[i])
+        ) for lane in trace.lanes for i in range(lane.first, lane.last)
+    ]  # fmt: skip
 
 
 def flows_of(trace: Trace) -> set[tuple[str, str]]:
@@ -136,16 +127,15 @@ def flows_of(trace: Trace) -> set[tuple[str, str]]:
     return {(trace.name_of(one), trace.name_of(other)) for one, other in pairs}
 
 
-def test_tracks_of_every_kind(tmp_path: Path) -> None:
+def test_tracks_of_every_kind(tmp_path):
     trace = made(tmp_path, "tracks")
     assert slices_of(trace) == [
         ("server", "thread 78 (worker)", "net,rpc", "outer", 0, 100),
         ("server", "thread 78 (worker)", "", "inner", 10, 50),
         ("server", "process", "", "of the process", 60, 10),
-        ("server", "requests / GET /", "", "one", 20, 70),
-        ("server", "requests / GET /", "", "two", 30, 65),
-        ("Tracks", "alone", "", "on its own", 41, 10),
-    ]
+        ("server", "requests / GET /", "", "one", 20, 70), ("server", "requests / GET /", "", "two", 30, 65),
+        ("Tracks", "alone", "", "on its own", 41, 10)
+    ]  # fmt: skip
     assert trace.info.zero_ns == packets.EPOCH
     assert [trace.names[n] for n in trace.instants.name.tolist()] == ["now"]
     assert flows_of(trace) == {("inner", "one"), ("one", "on its own"), ("on its own", "of the process")}
@@ -155,7 +145,7 @@ def test_tracks_of_every_kind(tmp_path: Path) -> None:
     assert not trace.notices
 
 
-def test_sequences_with_defaults_and_clocks_of_their_own(tmp_path: Path) -> None:
+def test_sequences_with_defaults_and_clocks_of_their_own(tmp_path):
     trace = made(tmp_path, "sequences")
     rows = slices_of(trace)
     one = [("prog", "thread 51 (one)", "a,b", "first of one", 6000 * n, 3000) for n in range(4)]
@@ -165,35 +155,28 @@ def test_sequences_with_defaults_and_clocks_of_their_own(tmp_path: Path) -> None
     assert [row[2:4] for row in rows[4:]] == list(zip(categories, names, strict=True))
     assert [row[4:] for row in rows[4:]] == [(1000 + 8000 * n, 4000) for n in range(4)]
     assert trace.correlation.tolist() == [100, 101, 102, 103, 200, 201, -1, -1]
-    args = trace.args_of(list(range(8)))
-    assert args[1] == {"correlation": 101, "said": "a word"}, "those of the end, too"
+    assert trace.args_of(list(range(8)))[1] == {"correlation": 101, "said": "a word"}, "those of the end, too"
     assert [notice.kind for notice in trace.notices] == ["not_read", "dropped"]
     assert "1 ftrace_events, 1 process_stats" in trace.notices[0].text
 
 
-def test_the_gpu_work_of_other_writers(tmp_path: Path) -> None:
+def test_the_gpu_work_of_other_writers(tmp_path):
     trace = made(tmp_path, "gpu")
     assert [row[1:] for row in slices_of(trace)] == [
-        ("queue 0 of old", "render", "render", 500, 11),
-        ("queue A", "Vertex", "Vertex", 0, 60),
-        ("queue A", "kernel", "Dispatch", 100, 60),
-        ("queue A", "Vertex", "named", 200, 60),
-        ("queue A", "kernel", "Dispatch", 300, 60),
-    ]
+        ("queue 0 of old", "render", "render", 500, 11), ("queue A", "Vertex", "Vertex", 0, 60),
+        ("queue A", "kernel", "Dispatch", 100, 60), ("queue A", "Vertex", "named", 200, 60),
+        ("queue A", "kernel", "Dispatch", 300, 60)
+    ]  # fmt: skip
     assert [lane.device for lane in trace.lanes] == [0, 1]
     pairs = zip(trace.flow_from.tolist(), trace.flow_to.tolist(), strict=True)
     assert sorted((int(trace.start[a]), int(trace.start[b])) for a, b in pairs) == [
-        (0, 100),
-        (100, 200),
-        (200, 300),
-    ]
+        (0, 100), (100, 200), (200, 300)
+    ]  # fmt: skip
     assert (trace.counters.series_names, trace.counters.value.tolist()) == (("GPU busy",), [1.5, 2.5])
     assert trace.info.devices == ({"id": 0, "name": "Model X"},)
 
 
-def test_copies_and_memsets_are_named_by_their_arguments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copies_and_memsets_are_named_by_their_arguments(tmp_path, monkeypatch):
     monkeypatch.setattr(FileReader, "read", lambda *_: pytest.fail("no packet is read a second time"))
     found = sorted(slices_of(made(tmp_path, "transfers")), key=lambda row: row[4])
     assert [name for *_, name, _, _ in found] == [
@@ -202,23 +185,17 @@ def test_copies_and_memsets_are_named_by_their_arguments(
     ]  # fmt: skip
 
 
-def test_arguments_of_every_type(tmp_path: Path) -> None:
+def test_arguments_of_every_type(tmp_path):
     args = made(tmp_path, "arguments").args(0)
     assert str(args.pop("deep")).count("[") == 33, "100 are in the file"
     assert args == {
-        "bool_value": True,
-        "uint_value": 1 << 63,
-        "int_value": -5,
-        "double_value": 0.25,
-        "string_value": "text",
-        "pointer_value": "0xff",
-        "legacy_json_value": '{"a": 1}',
-        "nested": {"list": [1, 2]},
-        "older": {"k": 3},
-    }
+        "bool_value": True, "uint_value": 1 << 63, "int_value": -5, "double_value": 0.25,
+        "string_value": "text", "pointer_value": "0xff", "legacy_json_value": '{"a": 1}',
+        "nested": {"list": [1, 2]}, "older": {"k": 3}
+    }  # fmt: skip
 
 
-def test_ends_in_the_order_of_begins_are_told_from_nested_ones(tmp_path: Path) -> None:
+def test_ends_in_the_order_of_begins_are_told_from_nested_ones(tmp_path):
     """Cuspy's lists: slices that touch, of no length, and that cross; and the same as nested events."""
     b = packets.Builder()
     b.thread(1, 1, 1)
@@ -243,7 +220,7 @@ def test_ends_in_the_order_of_begins_are_told_from_nested_ones(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("path", sorted(OWN.glob("*.pftrace.gz")), ids=lambda path: path.name)
-def test_repair_writes_json_that_is_the_same_trace(path: Path, tmp_path: Path) -> None:
+def test_repair_writes_json_that_is_the_same_trace(path, tmp_path):
     trace, out = load(path), tmp_path / "clean.json"
     count = write_json(trace, out)
     again = load(out)
@@ -257,7 +234,7 @@ def test_repair_writes_json_that_is_the_same_trace(path: Path, tmp_path: Path) -
     assert trace.args_of(range(len(trace))) == again.args_of(range(len(trace)))
 
 
-def test_the_rank_and_the_device_are_said(tmp_path: Path) -> None:
+def test_the_rank_and_the_device_are_said(tmp_path):
     assert load(OWN / "cuspy_graph.pftrace.gz").info.devices == (
         {"id": 0, "name": "sm_90", "computeMajor": 9, "computeMinor": 0},
     )
@@ -283,7 +260,7 @@ def load_of(data: bytes, tmp_path: Path) -> Trace:
     return load(path)
 
 
-def test_what_is_wrong_is_one_line_or_a_notice(tmp_path: Path) -> None:
+def test_what_is_wrong_is_one_line_or_a_notice(tmp_path):
     path = tmp_path / "a.pftrace"
     whole = packets.tracks()
 
@@ -309,8 +286,7 @@ def test_what_is_wrong_is_one_line_or_a_notice(tmp_path: Path) -> None:
     b.event(5, packets.BEGIN, 1, name_iid=7)
     b.event(6, packets.END, 1)
     b.event(7, packets.END, 1)
-    packet = b.packet(None)
-    packet.track_event.type = packets.INSTANT
+    b.packet(None).track_event.type = packets.INSTANT
     for name in ("x", "y"):
         b.packet().interned_data.event_names.add(iid=1, name=name)
     assert kinds(packets.tracks().replace(b"inner", b"in\xffer")) == {"bad_utf8": 1}
@@ -324,7 +300,7 @@ def test_what_is_wrong_is_one_line_or_a_notice(tmp_path: Path) -> None:
         load(path)
 
 
-def test_absurd_times_are_kept_within_bounds(tmp_path: Path) -> None:
+def test_absurd_times_are_kept_within_bounds(tmp_path):
     b = packets.Builder()
     b.thread(1, 1, 1)
     b.slice(0, 5, 1, "sound")
@@ -338,7 +314,7 @@ def test_absurd_times_are_kept_within_bounds(tmp_path: Path) -> None:
     assert trace.implausible.any()
 
 
-def test_traces_of_a_folder_are_found(tmp_path: Path) -> None:
+def test_traces_of_a_folder_are_found(tmp_path):
     (tmp_path / "a.pftrace").write_bytes(packets.tracks())
     (tmp_path / "b.pftrace").write_bytes(b"something else")
     (tmp_path / "c.pftrace.gz").write_bytes(gzip.compress(packets.gpu()))

@@ -3,8 +3,6 @@
 The mutants are the same in every run. TRACETUI_FUZZ=20000 tries more of them, TRACETUI_FUZZ_SEED others.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import random
@@ -33,10 +31,9 @@ SEED = int(os.environ.get("TRACETUI_FUZZ_SEED", "20261128"))
 LONGEST = 10.0
 """Seconds of one mutant at most: it takes a hundredth."""
 TEXTS: dict[str, Callable[[], bytes]] = {
-    **packets.ALL,
-    "graph": lambda: gzip.decompress((DATA / "cuspy_graph.pftrace.gz").read_bytes()),
-    "pm": lambda: gzip.decompress((DATA / "cuspy_pm.pftrace.gz").read_bytes()),
-}
+    **packets.ALL, "graph": lambda: gzip.decompress((DATA / "cuspy_graph.pftrace.gz").read_bytes()),
+    "pm": lambda: gzip.decompress((DATA / "cuspy_pm.pftrace.gz").read_bytes())
+}  # fmt: skip
 native = pytest.mark.skipif(decoder.LIBRARY is None, reason="the library is not installed")
 
 
@@ -143,7 +140,7 @@ def same(text: bytes, cut: int) -> None:
 
 @native
 @pytest.mark.parametrize("name", TEXTS)
-def test_both_decoders_say_the_same(name: str) -> None:
+def test_both_decoders_say_the_same(name):
     text = TEXTS[name]()
     for cut in (1, 100, 4096, len(text)):
         same(text, cut)
@@ -151,7 +148,7 @@ def test_both_decoders_say_the_same(name: str) -> None:
 
 @native
 @pytest.mark.parametrize("name", TEXTS)
-def test_parts_that_are_decoded_at_once_say_the_same(name: str, in_parts: list[bool]) -> None:
+def test_parts_that_are_decoded_at_once_say_the_same(name, in_parts):
     text = TEXTS[name]()
     for cut in (1000, 1 << 14, len(text)):
         same(text, cut)
@@ -160,14 +157,14 @@ def test_parts_that_are_decoded_at_once_say_the_same(name: str, in_parts: list[b
 
 @native
 @pytest.mark.parametrize("name", TEXTS)
-def test_parts_of_mutants_that_are_decoded_at_once_say_the_same(name: str, in_parts: list[bool]) -> None:
+def test_parts_of_mutants_that_are_decoded_at_once_say_the_same(name, in_parts):
     of_mutants(name, 1 << 13)
     assert name not in ("graph", "pm") or set(in_parts) == {True, False}
 
 
 @native
 @pytest.mark.parametrize("name", TEXTS)
-def test_both_decoders_say_the_same_of_mutants(name: str) -> None:
+def test_both_decoders_say_the_same_of_mutants(name):
     of_mutants(name, 1 << 16)
 
 
@@ -183,7 +180,7 @@ def of_mutants(name: str, cut: int) -> None:
 
 
 @native
-def test_both_pair_the_same() -> None:
+def test_both_pair_the_same():
     from tracetui.formats.pftrace.pairing import pair
 
     rng = np.random.default_rng(SEED)
@@ -194,10 +191,9 @@ def test_both_pair_the_same() -> None:
         slices = {
             "head": rng.integers(0, tracks, count).astype(np.int32),
             "start": np.sort(rng.integers(0, largest, count))
-            if number % 2
-            else rng.integers(0, largest, count),
-            "duration": np.where(rng.random(count) < 0.9, np.iinfo(np.int64).min, 5),
-        }
+            if number % 2 else rng.integers(0, largest, count),
+            "duration": np.where(rng.random(count) < 0.9, np.iinfo(np.int64).min, 5)
+        }  # fmt: skip
         ended = {
             "head": rng.integers(0, tracks, ends).astype(np.int32),
             "row": np.sort(rng.integers(0, count + 1, ends)).astype(np.int32),
@@ -206,16 +202,14 @@ def test_both_pair_the_same() -> None:
         copies = [{k: v.copy() for k, v in one.items()} for one in (slices, ended)]
         track_of = np.arange(tracks, dtype=np.int32)
         found = (
-            decoder.pair(slices, ended, track_of, tracks),
-            slices["duration"].tolist(),
-            ended["row"].tolist(),
-        )
+            decoder.pair(slices, ended, track_of, tracks), slices["duration"].tolist(), ended["row"].tolist()
+        )  # fmt: skip
         other = pair(*copies, track_of, tracks), copies[0]["duration"].tolist(), copies[1]["row"].tolist()
         assert found == other, number
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_any_bytes_are_a_trace_or_an_error_of_one_line(name: str, tmp_path: Path) -> None:
+def test_any_bytes_are_a_trace_or_an_error_of_one_line(name, tmp_path):
     text, path = TEXTS[name](), tmp_path / "trace"
     places = spans(text)
     module = next(f for f in FORMATS if getattr(f, "__name__", "").endswith(".pftrace"))
@@ -231,18 +225,16 @@ def test_any_bytes_are_a_trace_or_an_error_of_one_line(name: str, tmp_path: Path
             if not str(error).isprintable():
                 pytest.fail(f"{name} {number}: {error!r}")
             continue
-        events = trace.reader.read(trace.source.tolist())
-        assert len(events) == len(trace), (name, number)
+        assert len(trace.reader.read(trace.source.tolist())) == len(trace), (name, number)
         assert time.process_time() - begun < LONGEST, (name, number)
 
 
-def test_a_chunk_of_any_size_gives_the_same(tmp_path: Path) -> None:
+def test_a_chunk_of_any_size_gives_the_same(tmp_path):
     path = tmp_path / "a.pftrace"
     path.write_bytes(TEXTS["pm"]())
     wanted = load(path)
     for size in (1, 50, 1000, 7777):
-        source = open_source(path)
-        contents = read(source, lambda done, total: None, size=size)
+        contents = read(open_source(path), lambda done, total: None, size=size)
         assert len(contents.store.slices) == len(wanted)
         names = list(contents.store.tables.names)
         assert set(names) == set(wanted.names)

@@ -1,17 +1,13 @@
 """Broken text: every sound event is kept, a broken one mended or dropped, and all of it counted."""
 
-from __future__ import annotations
-
 import json
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tracetui.formats.chrome_json import event_builder, recover_text
 from tracetui.formats.chrome_json.repair_event import repair_event
-from tracetui.trace import Trace
 
 Event = dict[str, Any]
 
@@ -26,16 +22,9 @@ def file_with(middle: bytes, layout: str = "line") -> bytes:
 
 def broken_event(name: bytes = b'"x"', tid: bytes = b"1", value: bytes = b"1", end: bytes = b"") -> bytes:
     return (
-        b'{"ph": "X", "name": '
-        + name
-        + b', "pid": 1, "tid": '
-        + tid
-        + b', "ts": 5, "dur": 2, "args": {"v": '
-        + value
-        + b"}"
-        + end
-        + b"}"
-    )
+        b'{"ph": "X", "name": ' + name + b', "pid": 1, "tid": ' + tid + b', "ts": 5, "dur": 2, "args": {"v": '
+        + value + b"}" + end + b"}"
+    )  # fmt: skip
 
 
 MENDED = {
@@ -60,7 +49,7 @@ MENDED = {
 
 @pytest.mark.parametrize("layout", ["line", "lines"])
 @pytest.mark.parametrize("case", MENDED)
-def test_what_is_mended(case: str, layout: str, trace_of: Callable[..., Trace]) -> None:
+def test_what_is_mended(case, layout, trace_of):
     text, kind, name = MENDED[case]
     trace = trace_of(file_with(text, layout))
     assert trace.phases == {"X": 3}
@@ -74,28 +63,21 @@ def test_what_is_mended(case: str, layout: str, trace_of: Callable[..., Trace]) 
     assert "v" in trace.args(i)
 
 
-def test_a_path_with_backslashes_keeps_its_letters(trace_of: Callable[..., Trace]) -> None:
-    trace = trace_of(file_with(broken_event(rb'"C:\data\queue\x.py"')))
-    assert r"C:\data\queue\x.py" in trace.names
+def test_a_path_with_backslashes_keeps_its_letters(trace_of):
+    assert r"C:\data\queue\x.py" in trace_of(file_with(broken_event(rb'"C:\data\queue\x.py"'))).names
 
 
 DROPPED = {
-    "a quote too many": broken_event(b'"say "hello" twice"'),
-    "a quote too few": broken_event(b'"open'),
-    "no closing brace": broken_event()[:-1],
-    "no opening brace": broken_event()[1:],
-    "half": broken_event()[:40],
-    "other half": broken_event()[40:],
-    "wrong brackets": broken_event(value=b'[1, {"a": 2]'),
-    "a number like 1.": broken_event(value=b"1."),
-}
+    "a quote too many": broken_event(b'"say "hello" twice"'), "a quote too few": broken_event(b'"open'),
+    "no closing brace": broken_event()[:-1], "no opening brace": broken_event()[1:],
+    "half": broken_event()[:40], "other half": broken_event()[40:],
+    "wrong brackets": broken_event(value=b'[1, {"a": 2]'), "a number like 1.": broken_event(value=b"1.")
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", ["line", "lines"])
 @pytest.mark.parametrize("case", DROPPED)
-def test_what_is_dropped_takes_nothing_with_it(
-    case: str, layout: str, trace_of: Callable[..., Trace]
-) -> None:
+def test_what_is_dropped_takes_nothing_with_it(case, layout, trace_of):
     trace = trace_of(file_with(DROPPED[case], layout))
     assert sorted(trace.names[n] for n in trace.name) == ["first", "last"]
     notice, *others = trace.notices
@@ -106,7 +88,7 @@ def test_what_is_dropped_takes_nothing_with_it(
 
 
 @pytest.mark.parametrize("begun", [b"{", b'{"name": "half"', b'{"ph": "X", "name": "half"'])
-def test_an_event_within_one_that_was_begun_is_kept(begun: bytes, trace_of: Callable[..., Trace]) -> None:
+def test_an_event_within_one_that_was_begun_is_kept(begun, trace_of):
     """As where two threads write at once: the first event goes on after the second one."""
     trace = trace_of(file_with(begun + broken_event() + b"}"))
     assert sorted(trace.names[n] for n in trace.name) == ["first", "last", "x"]
@@ -117,18 +99,14 @@ def test_an_event_within_one_that_was_begun_is_kept(begun: bytes, trace_of: Call
 
 
 @pytest.mark.parametrize("between", [b" ", b",,", b";", b"\x00,", b"},", b"],["])
-def test_between_two_events(
-    between: bytes, trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_between_two_events(between, trace_of, event):
     events = [json.dumps(event(ts=i)).encode() for i in range(6)]
     trace = trace_of(b'{"traceEvents": [' + b", ".join(events[:3]) + between + b", ".join(events[3:]) + b"]}")
     assert trace.start.tolist() == [i * 1000 for i in range(6)]
     assert [n.level for n in trace.notices] == ["repaired"]
 
 
-def test_many_kinds_at_once_are_counted_by_kind(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_many_kinds_at_once_are_counted_by_kind(trace_of, event):
     pieces = []
     for i in range(300):
         pieces.append(json.dumps(event(ts=10 * i, name="sound")).encode())
@@ -144,7 +122,7 @@ def test_many_kinds_at_once_are_counted_by_kind(
     assert [n.level for n in trace.notices] == ["lost", "repaired"]
 
 
-def test_truncated_in_an_event(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_truncated_in_an_event(trace_of, event):
     text = json.dumps({"traceEvents": [event(ts=i) for i in range(100)]}).encode()
     for cut in range(len(text) - 200, len(text) - 2):
         trace = trace_of(text[:cut])
@@ -154,7 +132,7 @@ def test_truncated_in_an_event(trace_of: Callable[..., Trace], event: Callable[.
         assert (notice.kind, notice.level, notice.count) == ("truncated", "lost", 1)
 
 
-def test_an_array_may_stay_open(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_an_array_may_stay_open(trace_of, event):
     text = b"[" + b",\n".join(json.dumps(event(ts=i)).encode() for i in range(5))
     for end in (b"", b",", b",\n", b"\n  "):
         trace = trace_of(text + end)
@@ -162,7 +140,7 @@ def test_an_array_may_stay_open(trace_of: Callable[..., Trace], event: Callable[
         assert [(n.kind, n.level) for n in trace.notices] == [("open_array", "repaired")]
 
 
-def test_damage_around_the_events(trace_of: Callable[..., Trace], event: Callable[..., Event]) -> None:
+def test_damage_around_the_events(trace_of, event):
     events = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5))
     base = b'"baseTimeNanoseconds": 1790857026000000000'
     for text in (
@@ -177,18 +155,14 @@ def test_damage_around_the_events(trace_of: Callable[..., Trace], event: Callabl
         assert trace.info.base_ns == 1790857026000000000
 
 
-def test_events_before_a_key_that_is_no_longer_theirs(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_events_before_a_key_that_is_no_longer_theirs(trace_of, event):
     """The first key is damaged: what follows the next one is not all that there is."""
     early, late = (", ".join(json.dumps(event(ts=i)) for i in times) for times in ((1, 2), (3, 4)))
     trace = trace_of(f'{{"traceEvxnts": [{early}], oops "traceEvents": [{late}]}}'.encode())
     assert (trace.start + trace.info.zero_ns).tolist() == [1000, 2000, 3000, 4000]
 
 
-def test_a_bracket_too_many_among_the_events(
-    trace_of: Callable[..., Trace], event: Callable[..., Event]
-) -> None:
+def test_a_bracket_too_many_among_the_events(trace_of, event):
     one = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5))
     two = b", ".join(json.dumps(event(ts=i)).encode() for i in range(5, 9))
     trace = trace_of(b'{"traceEvents": [' + one + b"], " + two + b'], "traceName": "x"}')
@@ -197,7 +171,7 @@ def test_a_bracket_too_many_among_the_events(
     assert trace.info.properties == {"traceName": "x"}
 
 
-def test_mends_leave_sound_text_alone() -> None:
+def test_mends_leave_sound_text_alone():
     for text in (
         b'{"a": "inf, nan, N/A ,} \\\\ \\u00e9 \\ud83d\\ude00", "b": [true, false, null, -1.5e3]}',
         b"{}",
@@ -205,24 +179,12 @@ def test_mends_leave_sound_text_alone() -> None:
         assert repair_event(text) == (None, [])
 
 
-def test_many_events_are_repaired_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_events_are_repaired_as_each_alone(monkeypatch):
     rng = random.Random(7)
     one = b'{"ph":"X","name":"a\\n%d","pid":1,"tid":1,"ts":%d,"dur":1,"args":{"a":[1,2],"b":"\xc3\xa9"}}'
     pieces = [
-        b"inf",
-        b"\xff",
-        b"\\",
-        b",",
-        b":",
-        b" ",
-        b"\x01",
-        b"\n",
-        b"nan",
-        b"N A",
-        b"\\ud800",
-        b"1,",
-        b"x",
-    ]
+        b"inf", b"\xff", b"\\", b",", b":", b" ", b"\x01", b"\n", b"nan", b"N A", b"\\ud800", b"1,", b"x"
+    ]  # fmt: skip
     repaired = 0
     for _ in range(300):
         events = [bytearray(one % (i, i)) for i in range(5)]
@@ -242,22 +204,14 @@ def test_many_events_are_repaired_as_each_alone(monkeypatch: pytest.MonkeyPatch)
     assert repaired > 250
 
 
-def test_nothing_that_is_given_up_could_be_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_that_is_given_up_could_be_repaired(monkeypatch):
     rng = random.Random(11)
     plain, given_up = recover_text._is_hopeless, 0
     one = b'{"ph":"X","name":"a\\n%d","tid":1,"ts":%d,"args":{"a":[1,2],"b":"\xc3\xa9","c":true,"d":"x\\\\"}}'
     pieces = [
-        *b'{}[]",:\\ \n1x-+.\x0b\t\xa0',
-        b"inf",
-        b"N/A",
-        b"tru",
-        b"null",
-        b"\\u12",
-        b'"}',
-        b"},{",
-        b'{"',
-        b'""',
-    ]
+        *b'{}[]",:\\ \n1x-+.\x0b\t\xa0', b"inf", b"N/A", b"tru", b"null", b"\\u12", b'"}', b"},{", b'{"',
+        b'""'
+    ]  # fmt: skip
 
     def counted(text: bytes, failed: int, why: str) -> bool:
         nonlocal given_up
@@ -281,9 +235,7 @@ def test_nothing_that_is_given_up_could_be_repaired(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("value", [b'"\\', b'"C:\\"', b"1]", b"[1", b'"a', b'"a"b"', b'{"a":1', b"1.", b":1"])
-def test_events_that_none_can_repair_are_read_once(
-    value: bytes, trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_that_none_can_repair_are_read_once(value, trace_of, monkeypatch):
     calls = {"value_at": 0, "_closing": 0}
 
     def count(name: str) -> None:
@@ -306,9 +258,7 @@ def test_events_that_none_can_repair_are_read_once(
 
 
 @pytest.mark.parametrize("value", [b"inf", b"1,", b'"\\d"', b'"\x01"', b'"\xff"', b"N A"])
-def test_events_that_are_all_broken_are_not_taken_one_by_one(
-    value: bytes, trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_events_that_are_all_broken_are_not_taken_one_by_one(value, trace_of, monkeypatch):
     asked: list[bytes] = []
     plain = recover_text.value_at
 
@@ -326,9 +276,7 @@ def test_events_that_are_all_broken_are_not_taken_one_by_one(
     assert len(asked) < 30
 
 
-def test_broken_events_among_sound_ones_are_not_taken_one_by_one(
-    trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_events_among_sound_ones_are_not_taken_one_by_one(trace_of, monkeypatch):
     asked: list[int] = []
     plain = recover_text.value_at
 
@@ -345,7 +293,7 @@ def test_broken_events_among_sound_ones_are_not_taken_one_by_one(
     assert len(asked) < 30
 
 
-def test_events_before_the_key_are_kept_where_the_beginning_is_broken(trace_of: Callable[..., Trace]) -> None:
+def test_events_before_the_key_are_kept_where_the_beginning_is_broken(trace_of):
     """The key may belong to the second of two arrays, or be a word in an event."""
     one, two, three = (
         b'{"ph": "X", "name": "%s", "pid": 1, "tid": 1, "ts": %d, "dur": 1}' % (name, at)
@@ -356,12 +304,9 @@ def test_events_before_the_key_are_kept_where_the_beginning_is_broken(trace_of: 
     assert "bad_header" in {notice.kind for notice in trace.notices}
 
 
-def test_a_long_duration_keeps_its_last_digit(
-    trace_of: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_duration_keeps_its_last_digit(trace_of, monkeypatch):
     """A float has no room for it, in the reader that knows no C either."""
     text = b'[{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 9007199254740.993}]'
     for library in (event_builder.LIBRARY, None):
         monkeypatch.setattr(event_builder, "LIBRARY", library)
-        trace = trace_of(text)
-        assert trace.duration.tolist() == [9_007_199_254_740_993]
+        assert trace_of(text).duration.tolist() == [9_007_199_254_740_993]

@@ -1,11 +1,8 @@
 """Brackets, quotes and borders between events, against a reader of one character at a time."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
-from pathlib import Path
 
 import pytest
 
@@ -43,7 +40,7 @@ def slow_outline(text: bytes) -> tuple[list[int], int]:
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1 << 20])
-def test_the_outline_of_any_text(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_outline_of_any_text(block, monkeypatch):
     monkeypatch.setattr(scan, "_BLOCK", block)
     rng = random.Random(block)
     for _ in range(250):
@@ -60,45 +57,40 @@ def test_the_outline_of_any_text(block: int, monkeypatch: pytest.MonkeyPatch) ->
         assert len(found.commas) >= min(len(commas), 8)
 
 
-def test_nothing_has_no_outline() -> None:
+def test_nothing_has_no_outline():
     assert outline(b"") == Outline([], -1, -1)
 
 
 EVENTS = [{"ph": "X", "name": "}, {", "args": {"list": [{"ph": 1}, {"ph": 2}]}}] * 4
 LAYOUTS = {
-    "lines": (",\n  ", b"},\n  {", 1, 5),
-    "lines with braces apart": ("\n ,\n{\n", None, None, None),
-    "one line": (", ", b'}, {"ph"', 1, 3),
-    "tight": (",", b'},{"ph"', 1, 2),
-}
+    "lines": (",\n  ", b"},\n  {", 1, 5), "lines with braces apart": ("\n ,\n{\n", None, None, None),
+    "one line": (", ", b'}, {"ph"', 1, 3), "tight": (",", b'},{"ph"', 1, 2)
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_stands_between_two_events(layout: str) -> None:
+def test_what_stands_between_two_events(layout):
     between, expected, comma, brace = LAYOUTS[layout]
     if expected is None:
-        text = "\n},\n{".join('"a": 1' for _ in range(3))
-        found = learn_separator(b'{"a": 1' + text[6:].encode())
+        found = learn_separator(b'{"a": 1' + "\n},\n{".join('"a": 1' for _ in range(3))[6:].encode())
         assert found == (b"\n},\n{", 2, 4)  # with its line break, it needs no key
         return
     found = learn_separator(between.join(map(json.dumps, EVENTS)).encode())
-    assert found is not None
     assert (found.comma, found.brace) == (comma, brace)
     if "\n" in between:
         assert found.text[found.comma : found.comma + 1] == b","
     assert found.text == expected if layout != "lines" else found.text.startswith(expected)
 
 
-def test_a_border_that_is_nested_or_in_a_text_teaches_nothing() -> None:
+def test_a_border_that_is_nested_or_in_a_text_teaches_nothing():
     assert learn_separator(b'{"a":[{"b":1},{"b":2}],"c":"},{"}') is None
     assert learn_separator(b'1, 2, {"a":1}') is None
-    found = learn_separator(b'{"a":[{"b":1},{"b":2}]} , {"c":1}')
-    assert found == (b'} , {"c"', 2, 4)
+    assert learn_separator(b'{"a":[{"b":1},{"b":2}]} , {"c":1}') == (b'} , {"c"', 2, 4)
     # The second border does, where the first is odd.
     assert learn_separator(b'1,{"a":1},{"a":2}') == (b'},{"a"', 1, 2)
 
 
-def test_the_last_border() -> None:
+def test_the_last_border():
     text = b'{"a":1},{"a":2} , {"a":3'
     separator = learn_separator(b'{"a":1},{"a":2}')
     assert last_boundary(text, 0, len(text), separator) == (7, 8)
@@ -112,7 +104,7 @@ def test_the_last_border() -> None:
 
 
 @pytest.mark.parametrize("distance", [100, 20_000, 100_000])
-def test_a_border_far_from_the_end_is_found(distance: int) -> None:
+def test_a_border_far_from_the_end_is_found(distance):
     text = b'{"a":1},{"a":"' + b"x" * distance
     assert last_boundary(text, 0, len(text), None) == (7, 8)
     assert last_boundary(text, 8, len(text), None) == (-1, -1)
@@ -120,7 +112,7 @@ def test_a_border_far_from_the_end_is_found(distance: int) -> None:
 
 @pytest.mark.parametrize("block", [40, 100, 1000, 5000])
 @pytest.mark.parametrize("sent", [False, True])
-def test_stretches_follow_each_other_from_event_to_event(block: int, sent: bool, tmp_path: Path) -> None:
+def test_stretches_follow_each_other_from_event_to_event(block, sent, tmp_path):
     events = [json.dumps({"ph": "X", "name": "x" * (i * 7 % 90), "ts": i}).encode() for i in range(60)]
     text = b",\n".join(events) + b"]}"
     path = tmp_path / "t"
@@ -155,7 +147,7 @@ def test_stretches_follow_each_other_from_event_to_event(block: int, sent: bool,
         assert found[-1].end - found[-1].begin <= block + block // 2 + 200
 
 
-def test_a_window_slides_over_the_text() -> None:
+def test_a_window_slides_over_the_text():
     rng = random.Random(5)
     text = bytes(rng.randrange(32, 126) for _ in range(20_000))
     pieces = rng.choices(range(1, 700), k=10_000)

@@ -4,8 +4,6 @@ The mutants are the same in every run. TRACETUI_SCANNER_MUTANTS=100000 tries mor
 others; `-n 16` tries them in 16 processes.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -27,7 +25,6 @@ from tracetui.formats.source import open_source
 from tracetui.formats.store import Store, Tables
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="the scanner is not installed: no C compiler")
-
 MUTANTS = int(os.environ.get("TRACETUI_SCANNER_MUTANTS", "280"))
 SHARDS = 8
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,18 +69,11 @@ def flat(store: Store) -> dict[str, Any]:
     }
     tables = store.tables
     return {
-        **columns,
-        "heads": list(tables.heads),
-        "types": [tuple(map(type, head)) for head in tables.heads],
-        "names": list(tables.names),
-        "ids": list(tables.ids),
-        "transfers": list(tables.transfers),
-        "series": store.series,
-        "metadata": store.metadata,
-        "asyncs": store.asyncs,
-        "diagnostics": store.diagnostics.notices(),
-        "phases": store.phases(),
-    }
+        **columns, "heads": list(tables.heads), "types": [tuple(map(type, head)) for head in tables.heads],
+        "names": list(tables.names), "ids": list(tables.ids), "transfers": list(tables.transfers),
+        "series": store.series, "metadata": store.metadata, "asyncs": store.asyncs,
+        "diagnostics": store.diagnostics.notices(), "phases": store.phases()
+    }  # fmt: skip
 
 
 def differing(ours: Any, reference: Any) -> str:
@@ -101,30 +91,24 @@ def traces() -> Iterator[Path]:
         yield from sorted(p for p in folder.rglob("*.json*") if p.is_file() and p.stat().st_size < 6_000_000)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[pytest.mark.long] if path.stat().st_size > 500_000 else [])
-        for path in traces()
-    ],
-    ids=lambda path: path.name,
-)
-def test_recorded_traces(path: Path, both: Both) -> None:
+@pytest.mark.parametrize("path", [
+    pytest.param(path, marks=[pytest.mark.long] if path.stat().st_size > 500_000 else [])
+    for path in traces()
+], ids=lambda path: path.name)  # fmt: skip
+def test_recorded_traces(path, both):
     assert not differing(*both(path, 1 << 18))
 
 
-def test_most_chunks_are_not_declined() -> None:
+def test_most_chunks_are_not_declined():
     text = gzip.decompress((ROOT / "sample_traces" / "mlp_eager.json.gz").read_bytes())
     begin = text.index(b"[", text.index(b'"traceEvents"'))
     events = json.loads(text[begin : text.rindex(b"]") + 1])
-    found = Scanner(Tables()).scan(text[begin : text.rindex(b"]") + 1], 0)
-    assert found is not None
-    assert len(found.heads) == len(events)
+    assert len(Scanner(Tables()).scan(text[begin : text.rindex(b"]") + 1], 0).heads) == len(events)
 
 
 @pytest.mark.parametrize("size", [1 << 18, 2000], ids=["ordinary chunks", "small chunks"])
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_mutants(shard: int, size: int, both: Both, tmp_path: Path) -> None:
+def test_mutants(shard, size, both, tmp_path):
     texts = [*map(short, bases()), *bases()]
     lines = [spans_of_lines(text) for text in texts]
     path = tmp_path / "mutant.json"
@@ -142,80 +126,24 @@ def test_mutants(shard: int, size: int, both: Both, tmp_path: Path) -> None:
 _WORDS = ("X", "B", "E", "i", "s", "t", "f", "M", "C", "b", "e", "Z", "", "XX")
 _CATEGORIES = ("kernel", "cpu_op", "ac2g", "fwdbwd", "odd", "", "async")
 _NAMES = [
-    r'"a"',
-    r'"b"',
-    r'"\u0061"',
-    r'"\n"',
-    r'"é"',
-    r'"\ud83d\ude00"',
-    r'""',
-    r'"more_than_sixteen_bytes_and_more_than_thirty-two"',
-    r"5",
-    r"null",
-]
+    r'"a"', r'"b"', r'"\u0061"', r'"\n"', r'"é"', r'"\ud83d\ude00"', r'""',
+    r'"more_than_sixteen_bytes_and_more_than_thirty-two"', r"5", r"null"
+]  # fmt: skip
 _INTEGERS = [
-    "0",
-    "1",
-    "-1",
-    "-0",
-    "7",
-    "123456789012345678",
-    "1234567890123456789",
-    "9223372036854775808",
-    "01",
-]
+    "0", "1", "-1", "-0", "7", "123456789012345678", "1234567890123456789", "9223372036854775808", "01"
+]  # fmt: skip
 _TIMES = [
-    "0",
-    "-0",
-    "-1.5",
-    "1.5",
-    "1.0005",
-    "2.0015",
-    "-2.0025",
-    "3.14159",
-    "123456.7890123456",
-    "99.9995",
-    "1711964646123456",
-    "1711964646123456.789",
-    "1711964646123456.7895",
-    "8796093022208",
-    "8796093022207.9995",
-    "8589934591.1234",
-    "8589934592.00049",
-    "8589934592.0005",
-    "4599999999999999",
-    "4600000000000000",
-    "1711964646123456789",
-    "100000000000000000",
-    "1e3",
-    "1E-2",
-    '"5"',
-    "null",
-    "1.",
-    ".5",
-    "NaN",
-    "[1]",
-    "0.00",
-    "4503599627370496.5",
-    "12345678.123456789012",
-    "0.4999999999999999",
-    "9007199.2547409925",
-    "1.00000000000001",
-]
+    "0", "-0", "-1.5", "1.5", "1.0005", "2.0015", "-2.0025", "3.14159", "123456.7890123456", "99.9995",
+    "1711964646123456", "1711964646123456.789", "1711964646123456.7895", "8796093022208",
+    "8796093022207.9995", "8589934591.1234", "8589934592.00049", "8589934592.0005", "4599999999999999",
+    "4600000000000000", "1711964646123456789", "100000000000000000", "1e3", "1E-2", '"5"', "null", "1.", ".5",
+    "NaN", "[1]", "0.00", "4503599627370496.5", "12345678.123456789012", "0.4999999999999999",
+    "9007199.2547409925", "1.00000000000001"
+]  # fmt: skip
 _ANY = [
-    r"1",
-    r'"x"',
-    r"null",
-    r"true",
-    r"[]",
-    r"{}",
-    r'[1,{"a":[2]}]',
-    r'{"b":{"c":1e5}}',
-    r"1e400",
-    r"tru",
-    r'"\x"',
-    r'"\ud800"',
-]
+    r"1", r'"x"', r"null", r"true", r"[]", r"{}", r'[1,{"a":[2]}]', r'{"b":{"c":1e5}}', r"1e400", r"tru",
+    r'"\x"', r'"\ud800"'
+]  # fmt: skip
 
 
 def an_event(rng: random.Random) -> str:
@@ -236,15 +164,13 @@ def an_event(rng: random.Random) -> str:
         "cat": some(json.dumps(rng.choice(_CATEGORIES)), '"\\u0061c2g"', *_ANY),
         "name": some(rng.choice(_NAMES[:3]), *_NAMES),
         "pid": some(rng.choice(('"1"', "1", "2")), *_INTEGERS, *_ANY),
-        "tid": some(rng.choice(("1", "2")), *_INTEGERS, *_ANY),
-        "ts": some(time, *_TIMES),
+        "tid": some(rng.choice(("1", "2")), *_INTEGERS, *_ANY), "ts": some(time, *_TIMES),
         "dur": some(rng.choice(_TIMES[:10]), *_TIMES),
         "args": some("{" + ", ".join(rng.sample(args, rng.randrange(len(args)))) + "}", *_ANY),
         "id": some(rng.choice(("1", '"0x1"', "null", '"é"')), *_INTEGERS, *_ANY),
-        "bp": some(rng.choice(('"e"', "null", '"x"')), *_ANY),
-        "s": some('"t"', *_ANY),
-        "tdur": rng.choice(_TIMES[:10]),
-    }
+        "bp": some(rng.choice(('"e"', "null", '"x"')), *_ANY), "s": some('"t"', *_ANY),
+        "tdur": rng.choice(_TIMES[:10])
+    }  # fmt: skip
     names = rng.sample(list(fields), rng.randrange(len(fields) - 3, len(fields) + 1))
     if odd and rng.random() < 0.2:
         names.append(rng.choice(names))
@@ -255,14 +181,13 @@ def an_event(rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_events_that_no_tool_wrote(seed: int, both: Both, tmp_path: Path) -> None:
+def test_events_that_no_tool_wrote(seed, both, tmp_path):
     rng = random.Random(SEED + seed)
     path = tmp_path / "odd.json"
     read = declined = 0
     for number in range(max(40, MUTANTS // 8)):
         events = [an_event(rng) for _ in range(rng.randrange(1, 30))]
-        text = "[" + rng.choice((",", ",\n", " ,\n  ")).join(events) + "]"
-        path.write_text(text, encoding="utf-8")
+        path.write_text("[" + rng.choice((",", ",\n", " ,\n  ")).join(events) + "]", encoding="utf-8")
         wrong = differing(*both(path, rng.choice((1 << 18, 700))))
         assert not wrong, f"text {number}: {wrong}"
         scanner = Scanner(Tables())
@@ -274,15 +199,14 @@ def test_events_that_no_tool_wrote(seed: int, both: Both, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("at", range(1, 130))
-def test_text_that_ends_anywhere(at: int) -> None:
+def test_text_that_ends_anywhere(at):
     args = b'{"correlation": 5, "x": [1, {"y": null}]}'
     text = b'[{"ph": "X", "name": "a\\n", "ts": 1.5, "pid": 1, "args": ' + args + b', "id": "q"}]'
     cut = text[:at]
-    found = Scanner(Tables()).scan(cut, 0)
-    assert (found is not None) == (at >= len(text))
+    assert (Scanner(Tables()).scan(cut, 0) is not None) == (at >= len(text))
 
 
-def test_a_chunk_that_is_declined_leaves_nothing() -> None:
+def test_a_chunk_that_is_declined_leaves_nothing():
     tables = Tables()
     scanner = Scanner(tables)
     assert scanner.scan(b'[{"ph":"X","name":"a","ts":1,"dur":1},{"ph":"X","name":"b","ts":[]}]', 0) is None
@@ -297,33 +221,31 @@ def test_a_chunk_that_is_declined_leaves_nothing() -> None:
     assert [w.slice for w in found.whole] == [1]
 
 
-def test_one_name_written_in_two_ways() -> None:
+def test_one_name_written_in_two_ways():
     tables = Tables()
     scanner = Scanner(tables)
     for text in (b'[{"ph":"X","name":"a","ts":1}]', b'[{"ph":"X","name":"\\u0061","ts":1,"pid":""}]'):
         found = scanner.scan(text, 0)
-        assert found is not None
         assert found.slices["name"].tolist() == [0]
         assert found.heads.tolist() == [0]
     assert list(tables.heads) == [("X", "", "", "")]
 
 
-def test_more_than_there_is_room_for_is_declined() -> None:
+def test_more_than_there_is_room_for_is_declined():
     scanner = Scanner(Tables())
     assert scanner.scan(b"[" + b",".join([b"{}"] * 70_000) + b"]", 0) is None
     names = [b'{"ph":"X","ts":1,"name":"%d"}' % i for i in range(9_000)]
     assert scanner.scan(b"[" + b",".join(names) + b"]", 0) is None
     found = scanner.scan(b"[" + b",".join(names[:8_000]) + b"]", 0)
-    assert found is not None
     np.testing.assert_array_equal(found.slices["name"], np.arange(8_000))
 
 
-def test_deep_nesting_is_declined() -> None:
+def test_deep_nesting_is_declined():
     deep = b'[{"ph":"X","ts":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}]"
     assert Scanner(Tables()).scan(deep, 0) is None
 
 
-def test_ids_beyond_64_bits(both: Both, tmp_path: Path) -> None:
+def test_ids_beyond_64_bits(both, tmp_path):
     path = tmp_path / "trace.json"
     event = {"ph": "X", "ts": 1, "dur": 1, "args": {"correlation": 1, "external id": 1 << 63}}
     path.write_text(json.dumps([event, event]))

@@ -1,7 +1,5 @@
 """Several processes read one file as one would, and leave nothing behind."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -28,7 +26,6 @@ else:
     from backports import zstd
 
 Event = dict[str, Any]
-
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="one process only elsewhere")
 
 
@@ -73,9 +70,7 @@ def same(a: Trace, b: Trace) -> bool:
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress])
-def test_two_processes_agree_with_one(
-    big: Path, pack: Callable[[bytes], bytes], load_in: Callable[..., Trace]
-) -> None:
+def test_two_processes_agree_with_one(big, pack, load_in):
     big.write_bytes(pack(big.read_bytes()))
     one, two = load(big, workers=1), load_in(big, 1 << 16, 2, 400_000)
     assert same(one, two)
@@ -84,9 +79,7 @@ def test_two_processes_agree_with_one(
     assert not children()
 
 
-def test_borders_that_are_none(
-    tmp_path: Path, event: Callable[..., Event], load_in: Callable[..., Trace]
-) -> None:
+def test_borders_that_are_none(tmp_path, event, load_in):
     """Lists inside one event look like events: a stretch that begins in there is noticed."""
     inner = [event(ts=i, name="inner") for i in range(4000)]
     events = [event(ts=i) for i in range(500)]
@@ -100,7 +93,7 @@ def test_borders_that_are_none(
     assert not children()
 
 
-def test_damage_across_a_border(big: Path, load_in: Callable[..., Trace]) -> None:
+def test_damage_across_a_border(big, load_in):
     data = bytearray(big.read_bytes())
     for at in range(200_000, len(data), 400_000):
         data[at : at + 30] = b"?" * 30
@@ -114,9 +107,7 @@ def test_damage_across_a_border(big: Path, load_in: Callable[..., Trace]) -> Non
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_a_worker_that_dies_is_made_up_for(
-    big: Path, zipped: bool, load_in: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_dies_is_made_up_for(big, zipped, load_in, monkeypatch):
     if zipped:
         big.write_bytes(gzip.compress(big.read_bytes()))
     monkeypatch.setattr(
@@ -125,15 +116,13 @@ def test_a_worker_that_dies_is_made_up_for(
     assert same(load(big, workers=1), load_in(big, 1 << 16, 3, 400_000))
 
 
-def test_no_worker_can_be_started(
-    big: Path, load_in: Callable[..., Trace], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_worker_can_be_started(big, load_in, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert same(load(big, workers=1), load_in(big, 1 << 16, 3, 400_000))
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_cancelling_ends_the_workers(big: Path, zipped: bool) -> None:
+def test_cancelling_ends_the_workers(big, zipped):
     if zipped:
         big.write_bytes(gzip.compress(big.read_bytes()))
     threads = threading.active_count()
@@ -152,7 +141,7 @@ def test_cancelling_ends_the_workers(big: Path, zipped: bool) -> None:
     assert threading.active_count() == threads
 
 
-def test_from_a_thread(big: Path) -> None:
+def test_from_a_thread(big):
     traces: list[Trace] = []
     thread = threading.Thread(target=lambda: traces.append(load(big, workers=2)))
     thread.start()
@@ -160,7 +149,7 @@ def test_from_a_thread(big: Path) -> None:
     assert len(traces[0]) == 30_000
 
 
-def test_ctrl_c_leaves_no_process_behind(big: Path) -> None:
+def test_ctrl_c_leaves_no_process_behind(big):
     """A script without a main guard, interrupted with its whole group while workers read."""
     code = (
         "import sys, time\n"
@@ -188,7 +177,7 @@ def test_ctrl_c_leaves_no_process_behind(big: Path) -> None:
     pytest.fail("a process is left in the group")
 
 
-def test_cores_follow_affinity_and_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_follow_affinity_and_quota(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
     for text, cores in (("max 100000", 8), ("150000 100000", 2), ("50000 100000", 1), ("rubbish", 8)):
         (tmp_path / "cpu.max").write_text(text)
@@ -204,14 +193,14 @@ def test_cores_follow_affinity_and_quota(tmp_path: Path, monkeypatch: pytest.Mon
     assert machine._quota.__wrapped__(tmp_path) == 3
 
 
-def test_small_files_are_read_by_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_files_are_read_by_one_process(monkeypatch):
     monkeypatch.setattr(segments, "usable_cores", lambda: 64)
     assert segments.worth(50_000_000) == 1
     assert segments.worth(500_000_000) == 10
     assert segments.worth(50_000_000_000) == 16
 
 
-def test_stretches_cover_the_text(big: Path) -> None:
+def test_stretches_cover_the_text(big):
     text = big.read_bytes()
     begin = text.index(b"[") + 1
     separator = learn_separator(text[begin : begin + 5000])
@@ -224,8 +213,6 @@ def test_stretches_cover_the_text(big: Path) -> None:
     assert [s.number for s in made] == list(range(len(made)))
     assert [s.begin for s in made[1:]] == [s.end for s in made[:-1]]
     assert (made[0].begin, made[-1].end, [s.final for s in made]) == (
-        begin,
-        len(text),
-        [False] * (len(made) - 1) + [True],
-    )
+        begin, len(text), [False] * (len(made) - 1) + [True]
+    )  # fmt: skip
     assert all(text[s.begin : s.begin + 5] == b'{"ph"' for s in made)

@@ -5,8 +5,6 @@ After a change that is meant, write them anew, and read the difference:
     WRITE_GOLDEN=1 pytest -n 0 tests/golden && git diff tests/golden
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -6,8 +6,6 @@ It runs the tests of rules and keeps, of the claims of all findings in them, tho
 that no other has, whatever its numbers and names.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

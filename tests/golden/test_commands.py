@@ -1,10 +1,7 @@
 """What every command prints about some traces, as text, Markdown and JSON."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +25,14 @@ HEAD, TAIL = 8, 2
 REPORTS = ("table --name-width 30", "gaps", "steps", "summary", "findings", "efficiency")
 FORMS = ("", " --json", " --markdown")
 SCOPED = (
-    "table --group shape",
-    "table --group op --markdown",
-    "table --group kernel --json",
-    "table --group annotation --sort count --limit 7",
-    "table --scope step:2 --name-width 20 --sort name",
-    "table --scope step:2 --json",
-    "gaps --min 5us --limit 3",
-    "gaps --scope step:2 --json",
-    "gaps --scope range:100us..400us",
-    "steps --limit 1",
-    "steps --scope step:2 --json",
-    "summary --scope step:2",
-    "summary --fail-under busy=0.9 --fail-under overlap=0.5",
-    "summary --scope range:100us..400us --json",
-    "findings --scope step:2",
-    "efficiency --limit 2",
-    "efficiency --scope step:2 --json",
-)
+    "table --group shape", "table --group op --markdown", "table --group kernel --json",
+    "table --group annotation --sort count --limit 7", "table --scope step:2 --name-width 20 --sort name",
+    "table --scope step:2 --json", "gaps --min 5us --limit 3", "gaps --scope step:2 --json",
+    "gaps --scope range:100us..400us", "steps --limit 1", "steps --scope step:2 --json",
+    "summary --scope step:2", "summary --fail-under busy=0.9 --fail-under overlap=0.5",
+    "summary --scope range:100us..400us --json", "findings --scope step:2", "efficiency --limit 2",
+    "efficiency --scope step:2 --json"
+)  # fmt: skip
 PLAIN = tuple(report + form for report in REPORTS for form in FORMS)
 CASES = [
     *(("made", command) for command in (*PLAIN, *SCOPED, "check", "table --python-functions --json")),
@@ -62,11 +49,9 @@ CASES = [
 
 
 COMPARED = [
-    ("mlp_eager", "mlp_compile"),
-    ("attention_naive", "attention_sdpa"),
-    ("matmul_add_4096_eager", "matmul_add_4096_compile"),
-    ("train", "train"),
-]
+    ("mlp_eager", "mlp_compile"), ("attention_naive", "attention_sdpa"),
+    ("matmul_add_4096_eager", "matmul_add_4096_compile"), ("train", "train")
+]  # fmt: skip
 
 
 def brief(value: Any) -> Any:
@@ -101,13 +86,7 @@ def lines(value: Any, indent: str = "") -> str:
 
 
 @pytest.mark.parametrize(("trace", "command"), CASES)
-def test_command(
-    trace: str,
-    command: str,
-    golden: Callable[[str, str, str], None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_command(trace, command, golden, tmp_path, monkeypatch):
     path = SAMPLES / f"{trace}.json.gz"
     if trace == "made":
         path = write_made(tmp_path)
@@ -126,9 +105,7 @@ def test_command(
 
 @pytest.mark.parametrize("form", ["", *FORMS[1:], "--averages 5 --fail-over step=1% --fail-over launches=0"])
 @pytest.mark.parametrize(("one", "other"), COMPARED)
-def test_compare(
-    one: str, other: str, form: str, golden: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compare(one, other, form, golden, monkeypatch):
     monkeypatch.chdir(SAMPLES)
     names = [f"{name}.json.gz" for name in (one, other)]
     result = CliRunner().invoke(main, ["compare", *names, *form.split()])
@@ -139,7 +116,7 @@ def test_compare(
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")
-def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
+def test_findings(path, golden):
     """Of every recorded trace, and of its steps: what they claim."""
     trace = load(path)
     told = []
@@ -154,9 +131,7 @@ def test_findings(path: Path, golden: Callable[[str, str, str], None]) -> None:
 
 
 @pytest.mark.parametrize("name", ["mlp_eager", "train_memory"])
-def test_the_table_on_terminals(
-    name: str, golden: Callable[[str, str, str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_table_on_terminals(name, golden, monkeypatch):
     """Which columns give way where the terminal is narrow."""
     monkeypatch.setattr(terminal, "is_terminal", lambda: True)
     lines = []

@@ -1,10 +1,7 @@
 """Names of kernels that are nearly those that libraries give: a word less, a word twice, another number."""
 
-from __future__ import annotations
-
 import random
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,7 +41,7 @@ def odd(name: str, rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_odd_names(part: int, golden: Callable[[str, str, str], None]) -> None:
+def test_odd_names(part, golden):
     """Kept are those that are read in another way than the name that they come from."""
     lines = []
     for number, name in enumerate(NAMES[part::PARTS]):

@@ -1,7 +1,5 @@
 """Pictures of the timeline: the text of each line, and a digest of its colors and attributes."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -61,8 +59,7 @@ def busiest(trace: Trace) -> int:
 
 
 SCENES: dict[str, Callable[[Scene], Scene]] = {
-    "all of it": lambda scene: scene,
-    "twice as close": lambda scene: moves.zoomed(scene, 2, None),
+    "all of it": lambda scene: scene, "twice as close": lambda scene: moves.zoomed(scene, 2, None),
     "a kernel chosen": lambda scene: moves.revealed(
         moves.chosen(scene, busiest(scene.source.trace)), busiest(scene.source.trace), HEIGHT, closer=True
     ),
@@ -73,45 +70,41 @@ SCENES: dict[str, Callable[[Scene], Scene]] = {
     "range, marks, an instant": lambda scene: replace(
         moves.gone_to(moves.zoomed(scene, 3, None), (3 * scene.span[0] + 2 * scene.span[1]) // 5),
         band=((2 * scene.span[0] + scene.span[1]) // 3, (scene.span[0] + scene.span[1]) // 2),
-        marks=((scene.span[0] + (scene.span[1] - scene.span[0]) // 2, "half"), (scene.span[1] - 1, "end")),
+        marks=((scene.span[0] + (scene.span[1] - scene.span[0]) // 2, "half"), (scene.span[1] - 1, "end"))
     ),
     "matches": lambda scene: scene.having(
         matches=np.array(["add" in n for n in scene.source.trace.names])[scene.source.trace.name]
     ),
     "deep in": lambda scene: moves.look(
         scene,
-        viewport.Viewport(float(scene.source.trace.start[busiest(scene.source.trace)]) - 500.5, 37.0, 86),
+        viewport.Viewport(float(scene.source.trace.start[busiest(scene.source.trace)]) - 500.5, 37.0, 86)
     ),
     "all rows, scrolled": lambda scene: moves.scrolled(
         moves.arranged(scene, scene.layout.with_all(99), HEIGHT), 7, HEIGHT
     ),
     "a lane pinned, one hidden": lambda scene: replace(
         scene, layout=replace(scene.layout.with_shown(0, 0), pinned=(scene.layout.track_of(Of.LANE, 1),))
-    ),
-}
+    )
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SCENES)
 @pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_ddp"], indirect=True)
-def test_picture(
-    trace: Trace, name: str, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_picture(trace, name, request, golden):
     which = request.node.callspec.params["trace"]
     golden(f"pictures_{which}", name, picture(SCENES[name](opened(trace))))
 
 
 @pytest.mark.parametrize("theme", ["light", "plain", "ascii"])
 @pytest.mark.parametrize("trace", ["made", "mlp_cuda_graph"], indirect=True)
-def test_theme(
-    trace: Trace, theme: str, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_theme(trace, theme, request, golden):
     which = request.node.callspec.params["trace"]
     scene = SCENES["range, marks, an instant"](opened(trace, theme, 61))
     golden(f"pictures_{which}", f"theme {theme}", picture(replace(scene, selected=busiest(trace)), 18))
 
 
 @pytest.mark.parametrize("trace", ["made", "mlp_eager"], indirect=True)
-def test_walk(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
+def test_walk(trace, request, golden):
     """Where the arrow keys lead."""
     scene, told = opened(trace), []
     keys = "down down next next down next up next next down down previous up up next"
@@ -128,7 +121,7 @@ def test_walk(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[st
 
 
 @pytest.mark.parametrize("name", ALL_THEMES)
-def test_colors(name: str, golden: Callable[[str, str, str], None]) -> None:
+def test_colors(name, golden):
     fields = vars_of(ALL_THEMES[name])
     golden("themes", name, "\n".join(f"{key} {value}" for key, value in fields.items()))
 
@@ -140,9 +133,7 @@ def vars_of(theme: Theme) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_ddp"], indirect=True)
-def test_layouts(
-    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_layouts(trace, request, golden):
     """How many rows each track shows on screens of any height, and what is pinned."""
     lines = []
     for height in range(1, 60, 2):
@@ -156,15 +147,12 @@ def test_layouts(
 
 
 @pytest.mark.parametrize("trace", ["made", "train_ddp"], indirect=True)
-def test_small_screens(
-    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_small_screens(trace, request, golden):
     scene = opened(trace, width=86)
     which = request.node.callspec.params["trace"]
     small = replace(scene, view=viewport.resize(scene.view, 34), labels=9, selected=busiest(trace))
     for height in (1, 2, 3, 9):
         golden(
-            f"pictures_{which}",
-            f"34 cells, {height} lines",
-            picture(moves.arranged(small, small.layout, height), height),
-        )
+            f"pictures_{which}", f"34 cells, {height} lines",
+            picture(moves.arranged(small, small.layout, height), height)
+        )  # fmt: skip

@@ -1,10 +1,7 @@
 """Tables as the screen has them: which columns a width leaves, their cells and orders, what a file gets."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -47,10 +44,9 @@ def tables(results: Part) -> dict[str, Table]:
     return {
         **{part: averages_table(trace, found, part, memory=memory) for part in parts},
         "kernels by op": averages_table(trace, averages_of(results, "op"), "kernels"),
-        "gaps": gaps_table(results),
-        "gaps without causes": gaps_table(results, False),
-        "steps": steps_table(steps_of(results)),
-    }
+        "gaps": gaps_table(results), "gaps without causes": gaps_table(results, False),
+        "steps": steps_table(steps_of(results))
+    }  # fmt: skip
 
 
 def told(table: Table) -> str:
@@ -85,8 +81,7 @@ def told(table: Table) -> str:
 @pytest.mark.parametrize(
     "trace", ["made", "made, of the CPU", "train_memory", "train_ddp", "matmul_add_64_cold"]
 )
-def test_tables_of_the_screen(trace: str, tmp_path: Path, golden: Callable[[str, str, str], None]) -> None:
+def test_tables_of_the_screen(trace, tmp_path, golden):
     makers = {"made": made, "made, of the CPU": of_the_cpu}
-    results = makers[trace](tmp_path) if trace in makers else sample(trace)
-    for name, table in tables(results).items():
+    for name, table in tables(makers[trace](tmp_path) if trace in makers else sample(trace)).items():
         golden("screens", f"{name} of {trace}", told(table))

@@ -4,8 +4,6 @@ After a change that is meant: WRITE_GOLDEN=1 pytest -n 0 tests/golden/test_sente
 a new rule first: python -m tests.golden.sentences.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from tracetui.rules.claims import say
 SENTENCES = Path(__file__).parent / "sentences.txt"
 
 
-def test_sentences() -> None:
+def test_sentences():
     text = ""
     for rule, claims in read_claims():
         title, why, advice = say(rule, claims)
@@ -27,5 +25,5 @@ def test_sentences() -> None:
     assert text == SENTENCES.read_text(encoding="utf-8")
 
 
-def test_every_rule_has_sentences() -> None:
+def test_every_rule_has_sentences():
     assert {rule for rule, _ in read_claims()} == set(RULES)

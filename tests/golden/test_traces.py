@@ -1,8 +1,5 @@
 """What the loader makes of a file, slice by slice; what is said of each event; how its name is read."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,9 +58,7 @@ def columns(trace: Trace) -> str:
 
 
 @pytest.mark.parametrize("trace", ["made", "linear", "mlp_cuda_graph"], indirect=True)
-def test_columns(
-    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_columns(trace, request, golden):
     golden("columns", request.node.callspec.params["trace"], columns(trace))
 
 
@@ -73,9 +68,7 @@ def first_of_each_name(trace: Trace) -> list[int]:
 
 
 @pytest.mark.parametrize("trace", ["made", "mlp_eager", "attention_sdpa", "mlp_cuda_graph"], indirect=True)
-def test_explanations(
-    trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]
-) -> None:
+def test_explanations(trace, request, golden):
     lines = []
     for i in first_of_each_name(trace):
         found = explain(trace, i)
@@ -91,7 +84,7 @@ NAMES = (Path(__file__).parent / "kernel_names.txt").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("part", range(0, len(NAMES), 40))
-def test_names_of_kernels(part: int, golden: Callable[[str, str, str], None]) -> None:
+def test_names_of_kernels(part, golden):
     lines = []
     for name in NAMES[part : part + 40]:
         found = decode(name)
@@ -102,7 +95,7 @@ def test_names_of_kernels(part: int, golden: Callable[[str, str, str], None]) ->
 
 
 @pytest.mark.parametrize("trace", ["train_ddp", "attention_sdpa", "made"], indirect=True)
-def test_work(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
+def test_work(trace, request, golden):
     """FLOP and bytes of ops by their shapes."""
     lines = []
     for i in first_of_each_name(trace):
@@ -117,7 +110,7 @@ def test_work(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[st
 
 
 @pytest.mark.parametrize("trace", ["made", "mlp_compile"], indirect=True)
-def test_calls(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
+def test_calls(trace, request, golden):
     """The tree of calls behind the averages."""
     calls = build_calls(trace, python_functions=True)
     rows = zip(
@@ -135,7 +128,7 @@ def test_calls(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[s
 
 
 @pytest.mark.parametrize("trace", ["made", "mlp_eager", "train_memory"], indirect=True)
-def test_facts(trace: Trace, request: pytest.FixtureRequest, golden: Callable[[str, str, str], None]) -> None:
+def test_facts(trace, request, golden):
     """The details of the file and of some events."""
     facts = trace_facts(replace(trace, info=structs.replace(trace.info, path="-")))
     records = memory_records(trace)

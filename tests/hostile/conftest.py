@@ -1,7 +1,5 @@
 """A hostile trace of each kind, written once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

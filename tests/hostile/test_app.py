@@ -1,7 +1,5 @@
 """The app over hostile traces: every pane, search, explanation and message, looked at cell by cell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -42,20 +40,15 @@ def look(app: TracetuiApp, where: str) -> str:
 
 
 BUNDLES = (
-    ("osc0", "csi", "osc52"),
-    ("dcs", "osc8"),
-    ("c1", "c0"),
-    ("tab", "surrogate", "newline"),
-    ("right-to-left", "zero-width"),
-    ("wide", "format", "markdown"),
-    ("combining", "markup"),
-)
+    ("osc0", "csi", "osc52"), ("dcs", "osc8"), ("c1", "c0"), ("tab", "surrogate", "newline"),
+    ("right-to-left", "zero-width"), ("wide", "format", "markdown"), ("combining", "markup")
+)  # fmt: skip
 """Kinds that stand one after the other, the shortest first, wherever the trace of one visit may hold text."""
 
 _faults: dict[tuple[str, ...], Exception | None] = {}
 
 
-async def test_every_pane_shows_it_harmlessly(kind: str, trace_file: Path, tmp_path: Path) -> None:
+async def test_every_pane_shows_it_harmlessly(kind, trace_file, tmp_path):
     together = next((bundle for bundle in BUNDLES if kind in bundle), (kind,))
     if together == (kind,):
         await visit(together, trace_file)
@@ -92,8 +85,7 @@ async def visit(kinds: tuple[str, ...], path: Path) -> None:
         named = [i for i in range(len(trace)) if all(text in trace.name_of(i) for text in texts)]
         assert named
         for lane in np.unique(trace.lane[named]).tolist():
-            event = next(i for i in named if int(trace.lane[i]) == lane)
-            screen.navigator.select(event)
+            screen.navigator.select(next(i for i in named if int(trace.lane[i]) == lane))
             await press(f"lane {lane}", "f", "f")
             for _ in range(3):
                 above = seen.get("details")
@@ -134,7 +126,7 @@ async def visit(kinds: tuple[str, ...], path: Path) -> None:
 
 
 @pytest.mark.parametrize("typed", ["markup", "right-to-left", "combining", "wide", "zero-width", "tab"])
-async def test_what_is_typed_or_pasted_is_shown_harmlessly(typed: str, tmp_path: Path) -> None:
+async def test_what_is_typed_or_pasted_is_shown_harmlessly(typed, tmp_path):
     from textual import events
 
     app = app_of(write(tmp_path, "harmless"))
@@ -153,7 +145,7 @@ async def test_what_is_typed_or_pasted_is_shown_harmlessly(typed: str, tmp_path:
             await pilot.press("escape", "escape")
 
 
-async def test_files_that_cannot_be_read_are_named_harmlessly(kind: str, tmp_path: Path) -> None:
+async def test_files_that_cannot_be_read_are_named_harmlessly(kind, tmp_path):
     import os
 
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + file_name(kind)))

@@ -1,7 +1,5 @@
 """Every command over hostile traces: no character of the file's own reaches the terminal as a control."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -18,14 +16,9 @@ from tracetui.views import terminal
 from .texts import KINDS, unsafe, without_colors, write
 
 ASKED = [
-    *((name,) for name in READING),
-    ("table", "--group", "shape"),
-    ("table", "--group", "annotation"),
-    ("table", "--group", "op"),
-    ("table", "--name-width", "30"),
-]
-
-
+    *((name,) for name in READING), ("table", "--group", "shape"), ("table", "--group", "annotation"),
+    ("table", "--group", "op"), ("table", "--name-width", "30")
+]  # fmt: skip
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 
@@ -50,9 +43,7 @@ def markdown(out: str) -> tuple[list[Token], list[Token]]:
 
 
 @pytest.mark.parametrize("form", ["text", "terminal", "--markdown", "--json"])
-def test_no_control_comes_through(
-    kind: str, trace_file: Path, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_control_comes_through(kind, trace_file, form, monkeypatch):
     for arguments in ASKED:
         if form == "terminal":
             monkeypatch.setattr(terminal, "is_terminal", lambda: True)
@@ -67,7 +58,7 @@ def test_no_control_comes_through(
             json.loads(out)
 
 
-def test_text_fits_its_columns(kind: str, trace_file: Path) -> None:
+def test_text_fits_its_columns(kind, trace_file):
     from rich.cells import cell_len
 
     for command in ("summary", "steps", "findings"):
@@ -77,7 +68,7 @@ def test_text_fits_its_columns(kind: str, trace_file: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
-def test_markdown_tables_hold(kind: str, trace_file: Path, arguments: tuple[str, ...]) -> None:
+def test_markdown_tables_hold(kind, trace_file, arguments):
     """Tables of full rows, names whole and as code, and nothing else."""
     tokens, inline = markdown(run(*arguments, str(trace_file), "--markdown")[1])
     width = 0
@@ -100,7 +91,7 @@ def file_name(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("command", ["open", "check", *READING])
-def test_paths_are_shown_harmlessly(command: str, tmp_path: Path) -> None:
+def test_paths_are_shown_harmlessly(command, tmp_path):
     trace = write(tmp_path, "harmless").read_bytes()
     for kind in KINDS:
         folder = os.fsencode(tmp_path) + b"/" + file_name(kind)
@@ -124,44 +115,25 @@ def test_paths_are_shown_harmlessly(command: str, tmp_path: Path) -> None:
 
 
 WRONG = [
-    ("{}",),
-    ("--{}",),
-    ("table", "{}", "{}"),
-    ("table", "--{}", "TRACE"),
-    ("table", "--sort", "{}", "TRACE"),
-    ("table", "--group", "{}", "TRACE"),
-    ("table", "--limit", "{}", "TRACE"),
-    ("table", "--scope", "{}", "TRACE"),
-    ("table", "--scope", "step:{}", "TRACE"),
-    ("table", "--scope", "range:{}..2", "TRACE"),
-    ("gaps", "--min", "{}", "TRACE"),
-    ("summary", "--fail-under", "{}", "TRACE"),
-    ("summary", "--fail-under", "{}=0.5", "TRACE"),
-    ("compare", "{}", "TRACE"),
-    ("compare", "TRACE", "{}"),
-    ("compare", "TRACE", "TRACE", "{}"),
-    ("compare", "TRACE", "TRACE", "--fail-over", "{}"),
-    ("compare", "TRACE", "TRACE", "--fail-over", "{}=5%"),
-    ("compare", "TRACE", "TRACE", "--fail-over", "step={}"),
-    ("compare", "TRACE", "--step", "{}"),
-    ("compare", "TRACE", "--baseline", "{}"),
-    ("compare", "TRACE", "--baseline", "./{}"),
-    ("open", "TRACE", "{}"),
-    ("steps", "--annotation", "{}", "--scope", "step:1", "TRACE"),
-    ("demo", "{}"),
-    ("completion", "{}"),
-    ("serve", "/none/{}"),
-    ("capture", "{}"),
-    ("capture", "mlp", "--device", "{}"),
-    ("capture", "mlp", "--dtype", "{}"),
-    ("capture", "mlp", "--python", "/none/{}"),
-    ("capture", "{}:function", "--python", "/none"),
-]
+    ("{}",), ("--{}",), ("table", "{}", "{}"), ("table", "--{}", "TRACE"), ("table", "--sort", "{}", "TRACE"),
+    ("table", "--group", "{}", "TRACE"), ("table", "--limit", "{}", "TRACE"),
+    ("table", "--scope", "{}", "TRACE"), ("table", "--scope", "step:{}", "TRACE"),
+    ("table", "--scope", "range:{}..2", "TRACE"), ("gaps", "--min", "{}", "TRACE"),
+    ("summary", "--fail-under", "{}", "TRACE"), ("summary", "--fail-under", "{}=0.5", "TRACE"),
+    ("compare", "{}", "TRACE"), ("compare", "TRACE", "{}"), ("compare", "TRACE", "TRACE", "{}"),
+    ("compare", "TRACE", "TRACE", "--fail-over", "{}"), ("compare", "TRACE", "TRACE", "--fail-over", "{}=5%"),
+    ("compare", "TRACE", "TRACE", "--fail-over", "step={}"), ("compare", "TRACE", "--step", "{}"),
+    ("compare", "TRACE", "--baseline", "{}"), ("compare", "TRACE", "--baseline", "./{}"),
+    ("open", "TRACE", "{}"), ("steps", "--annotation", "{}", "--scope", "step:1", "TRACE"), ("demo", "{}"),
+    ("completion", "{}"), ("serve", "/none/{}"), ("capture", "{}"), ("capture", "mlp", "--device", "{}"),
+    ("capture", "mlp", "--dtype", "{}"), ("capture", "mlp", "--python", "/none/{}"),
+    ("capture", "{}:function", "--python", "/none")
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
-def test_arguments_are_echoed_harmlessly(arguments: tuple[str, ...], terminal: bool, tmp_path: Path) -> None:
+def test_arguments_are_echoed_harmlessly(arguments, terminal, tmp_path):
     """Also where click, which passes escape sequences on to a terminal, writes the message."""
     trace = str(write(tmp_path, "harmless"))
     # What is not UTF-8 in an argument arrives as surrogates of its own kind.

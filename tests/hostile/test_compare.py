@@ -1,7 +1,5 @@
 """`compare` over hostile traces, hostile names of files, and a baseline that a stranger wrote."""
 
-from __future__ import annotations
-
 import json
 import os
 from functools import partial
@@ -18,8 +16,6 @@ from .test_commands import run as run_command
 from .texts import KINDS, unsafe, without_colors, write
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
-
-
 run = partial(run_command, "compare")
 
 
@@ -29,9 +25,7 @@ def harmless(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("form", ["text", "terminal", "--markdown", "--json"])
-def test_no_control_comes_through(
-    kind: str, trace_file: Path, harmless: Path, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_control_comes_through(kind, trace_file, harmless, form, monkeypatch):
     if form == "terminal":
         monkeypatch.setattr(terminal, "is_terminal", lambda: True)
     options = [form] if form.startswith("--") else []
@@ -49,14 +43,14 @@ def test_no_control_comes_through(
             assert cell_len(widest) <= 80, widest[:200]
 
 
-def test_markdown_holds(kind: str, trace_file: Path, harmless: Path) -> None:
+def test_markdown_holds(kind, trace_file, harmless):
     """Nothing in a name is markup, and no row breaks out of its table."""
     tokens, _ = markdown(run(str(harmless), str(trace_file), "--markdown", "--averages", "50")[1])
     headings = [tokens[i + 1].content for i, t in enumerate(tokens) if t.type == "heading_open"]
     assert len(headings) == len(set(headings)) <= 4
 
 
-def test_names_of_files(tmp_path: Path, harmless: Path) -> None:
+def test_names_of_files(tmp_path, harmless):
     for kind in KINDS:
         folder = os.fsencode(tmp_path) + b"/" + file_name(kind)
         os.mkdir(folder)
@@ -79,7 +73,7 @@ def test_names_of_files(tmp_path: Path, harmless: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_baseline_that_a_stranger_wrote(kind: str, tmp_path: Path, harmless: Path) -> None:
+def test_a_baseline_that_a_stranger_wrote(kind, tmp_path, harmless):
     """What baseline.json names is text, and no file outside of its folder is read."""
     text = KINDS[kind]
     folder = tmp_path / "base"
@@ -107,11 +101,10 @@ def test_a_baseline_that_a_stranger_wrote(kind: str, tmp_path: Path, harmless: P
         assert len(err.splitlines()) == code
 
 
-@pytest.mark.parametrize(
-    "index",
-    ["", "{", "[]", "null", '{"trace": 1}', '{"saved": 1e999, "trace": "x"}', "[" * 100_000, "\x00\xff"],
-)
-def test_a_broken_index(index: str, tmp_path: Path, harmless: Path) -> None:
+@pytest.mark.parametrize("index", [
+    "", "{", "[]", "null", '{"trace": 1}', '{"saved": 1e999, "trace": "x"}', "[" * 100_000, "\x00\xff"
+])  # fmt: skip
+def test_a_broken_index(index, tmp_path, harmless):
     (tmp_path / INDEX).write_text(index)
     code, out, err = run(str(harmless), "--baseline", str(tmp_path))
     assert (code, out, len(err.splitlines())) == (1, "", 1)
@@ -120,7 +113,7 @@ def test_a_broken_index(index: str, tmp_path: Path, harmless: Path) -> None:
     assert run(str(harmless), "--baseline", str(tmp_path))[0] == 0
 
 
-def test_what_is_kept_goes_no_other_way(tmp_path: Path, harmless: Path) -> None:
+def test_what_is_kept_goes_no_other_way(tmp_path, harmless):
     """Keeping anew deletes what was kept before, and nothing else that the index names."""
     victim = tmp_path / "victim-01234567.json"
     victim.write_text("mine")

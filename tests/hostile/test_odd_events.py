@@ -3,8 +3,6 @@
 The traces are the same in every run. TRACETUI_ODD=2000 tries more of them, TRACETUI_FUZZ_SEED others.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os
@@ -19,7 +17,6 @@ from tests.program import READING
 from .test_commands import run
 
 pytestmark = [pytest.mark.usefixtures("analysed_once"), pytest.mark.filterwarnings("error::RuntimeWarning")]
-
 ODD = int(os.environ.get("TRACETUI_ODD", "24"))
 SEED = int(os.environ.get("TRACETUI_FUZZ_SEED", "20261127"))
 FIELDS = ("pid", "tid", "dur", "ts", "name", "cat", "ph", "args", "id")
@@ -116,7 +113,7 @@ def ask_everything(path: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(ODD))
-def test_what_events_lack(number: int, tmp_path: Path) -> None:
+def test_what_events_lack(number, tmp_path):
     rng = random.Random(SEED * 1_000_003 + number)
     events = sound()[: rng.choice((None, None, 23))]
     other = written(events, tmp_path / "sound.json")
@@ -125,6 +122,6 @@ def test_what_events_lack(number: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("category", ["kernel", "gpu_memset", "cuda_sync", "gpu_user_annotation", "cpu_op"])
 @pytest.mark.parametrize("phase", ["b", "S", "B", "X", "i", "s"])
-def test_a_single_event_with_nothing_but_a_time(phase: str, category: str, tmp_path: Path) -> None:
+def test_a_single_event_with_nothing_but_a_time(phase, category, tmp_path):
     other = written(sound(), tmp_path / "sound.json")
     ask_everything(written([{"ph": phase, "cat": category, "ts": 1}], tmp_path / "odd.json"), other)

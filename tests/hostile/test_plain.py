@@ -1,7 +1,5 @@
 """What text becomes before it is shown."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +14,7 @@ HARD = st.text(
 
 
 @given(st.one_of(st.text(), HARD))
-def test_nothing_unsafe_is_left_and_a_second_time_changes_nothing(text: str) -> None:
+def test_nothing_unsafe_is_left_and_a_second_time_changes_nothing(text):
     shown = plain(text)
     assert not unsafe(shown, allowed="")
     assert plain(shown) == shown
@@ -25,16 +23,16 @@ def test_nothing_unsafe_is_left_and_a_second_time_changes_nothing(text: str) -> 
 @pytest.mark.parametrize(
     "text", ["aten::mm", "naïve café", "कार्यक्रम", "ភាសាខ្មែរ", "計算", "a\u0323\u0302b", "[bold]x[/]"]
 )
-def test_words_of_any_script_are_left_alone(text: str) -> None:
+def test_words_of_any_script_are_left_alone(text):
     assert plain(text) == text
 
 
-def test_controls_are_shown_as_their_pictures() -> None:
+def test_controls_are_shown_as_their_pictures():
     assert plain("a\x1b[31m\tb\n\x7f") == "a␛[31m␉b␊␡"
     assert plain("\x9b31m\u202e") == "\ufffd31m\ufffd"
 
 
-def test_a_pile_of_marks_is_cut() -> None:
+def test_a_pile_of_marks_is_cut():
     for mark in ("\u0301", "\u20dd", "\U0001e000"):
         shown = plain("e" + mark * 300 + "x")
         assert len(shown) < PILE
@@ -42,6 +40,6 @@ def test_a_pile_of_marks_is_cut() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 5, 20])
-def test_a_limit_holds_for_every_kind(limit: int) -> None:
+def test_a_limit_holds_for_every_kind(limit):
     for text in KINDS.values():
         assert len(plain(text, limit)) <= limit

@@ -1,7 +1,5 @@
 """The program on a real pseudo-terminal, over a trace that holds every kind of hostile text at once."""
 
-from __future__ import annotations
-
 import os
 import re
 import select
@@ -65,40 +63,23 @@ def check(written: str) -> None:
     assert not unsafe(own, allowed="\n\r"), unsafe(own, allowed="\n\r")[:5]
 
 
-def test_the_app(trace: Path) -> None:
+def test_the_app(trace):
     keys = [
-        "1",
-        "v",
-        "v",
-        "2",
-        "3",
-        "4",
-        "5",
-        "e",
-        "\x1b",
-        "/",
-        "bold",
-        "\r",
-        "n",
-        "e",
-        "\x1b",
-        "?",
-        "\x1b",
-        "q",
-    ]
+        "1", "v", "v", "2", "3", "4", "5", "e", "\x1b", "/", "bold", "\r", "n", "e", "\x1b", "?", "\x1b", "q"
+    ]  # fmt: skip
     written = run(["open", str(trace)], keys)
     assert "␛]52;" in written
     check(written)
 
 
 @pytest.mark.parametrize("command", ["table", "gaps", "steps", "summary", "findings"])
-def test_commands(trace: Path, command: str) -> None:
+def test_commands(trace, command):
     written = run([command, str(trace)], [])
     assert "GPU" in written or "step" in written or "Self" in written or "Try" in written
     check(written)
 
 
-def test_messages(trace: Path) -> None:
+def test_messages(trace):
     for arguments in (
         ["open", f"{trace}\x1b]52;c;x\x07"],
         ["table", str(trace), "--sort", "\x1b]52;c;x\x07\x9b"],

@@ -3,8 +3,6 @@
 A base that is not known here fails: a new kind of base needs its own count below.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import combinations
@@ -30,11 +28,8 @@ PERCENT = re.compile(r"<?\d[\d.]*%")
 TIME = r"(?:<?[\d.,]+ (?:ns|µs|ms|s))"
 WINDOW = re.compile(rf"of the (?:({TIME}) of the )?(recording|steps|step|range|view)\b")
 OF_SCOPE = {
-    "whole": {"recording", "steps", "step"},
-    "step": {"step"},
-    "range": {"range"},
-    "viewport": {"view"},
-}
+    "whole": {"recording", "steps", "step"}, "step": {"step"}, "range": {"range"}, "viewport": {"view"}
+}  # fmt: skip
 RATES = re.compile(
     r"of (?:the peak for its type|the SMs|the memory's bandwidth|what .* carries one way|the link to the"
     r" host)"
@@ -96,8 +91,7 @@ def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
     elif words.startswith("of the self time of all ops"):
         yield exclusive_time_of(results)[slices_of(results, Kind.CPU_OP, lambda name: True)].sum()
     elif words == "of the busy time" or words.endswith("'s busy time"):
-        every = np.isin(trace.kind, DEVICE_WORK) & ~trace.implausible
-        yield _busy(results, np.flatnonzero(every))
+        yield _busy(results, np.flatnonzero(np.isin(trace.kind, DEVICE_WORK) & ~trace.implausible))
     elif words == "of their time":
         talks = np.array([i for i in work.tolist() if "nccl" in trace.name_of(i)], dtype=np.int64)
         for gaps in gaps_of(results).devices:

@@ -1,9 +1,5 @@
 """What is said of the recording of a process that was running when it was asked for it."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.conftest import COLLECTION
 from tests.kineto import Event, cpu, launch, run, step, trace_of
@@ -18,24 +14,18 @@ ASKED = {"traceName": "/tmp/tracetui-0/recording-1/trace_9.json"}
 """The thread of these events is of process 9."""
 
 
-@pytest.mark.parametrize(
-    ("about", "steps", "asked"),
-    [
-        (ASKED, False, True),
-        ({"traceName": "/tmp/tracetui-ab_c1/part.json", "trace_id": "A1"}, False, True),
-        (ASKED | {"trace_id": "A1"}, False, False),
-        (ASKED, True, False),
-        ({"traceName": "/tmp/trace_8.json"}, False, False),
-        ({"traceName": "trace.json"}, False, False),
-        ({}, False, False),
-    ],
-)
-def test_how_it_is_told(tmp_path: Path, about: dict[str, str], steps: bool, asked: bool) -> None:
+@pytest.mark.parametrize(("about", "steps", "asked"), [
+    (ASKED, False, True), ({"traceName": "/tmp/tracetui-ab_c1/part.json", "trace_id": "A1"}, False, True),
+    (ASKED | {"trace_id": "A1"}, False, False), (ASKED, True, False),
+    ({"traceName": "/tmp/trace_8.json"}, False, False), ({"traceName": "trace.json"}, False, False),
+    ({}, False, False)
+])  # fmt: skip
+def test_how_it_is_told(tmp_path, about, steps, asked):
     events = [cpu("aten::mm", 0, 5), *[step(1, 0, 10)] * steps]
     assert asked_from_outside(trace_of(tmp_path, *events, **about)) is asked
 
 
-def test_a_recording_of_kineto_s() -> None:
+def test_a_recording_of_kineto_s():
     path = COLLECTION / "attached" / "h200_500ms.json.gz"
     if not path.exists():
         pytest.skip("no collection of traces")
@@ -47,7 +37,7 @@ def told(trace: Trace) -> dict[str, str]:
     return {finding.rule: f"{finding.title}. {finding.text} {finding.advice}" for finding in findings}
 
 
-def test_nothing_is_said_of_a_schedule(tmp_path: Path) -> None:
+def test_nothing_is_said_of_a_schedule(tmp_path):
     """The profiler's work and a slow first launch, then six steps, the first of them slow."""
     events: list[Event] = [overhead(0, 2000), launch(2010, 1, 3000), *run(5100, 50, 2)]
     for n in range(6):

@@ -1,9 +1,5 @@
 """Rules on what the counters of a device say."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.analysis.test_device_counters import ACTIVE, cycles, sample
 from tests.kineto import Event, run, step, trace_of
@@ -21,9 +17,8 @@ def small_kernels(active: float, count: int = 50) -> list[Event]:
     return events
 
 
-def test_busy_but_not_full(tmp_path: Path) -> None:
+def test_busy_but_not_full(tmp_path):
     one = found(trace_of(tmp_path, *small_kernels(20)), "idle_sms")
-    assert one is not None
     # 20 % of each sample's time, of which kernels ran for nine tenths
     assert one.numbers["sm_active"] == pytest.approx(0.2 / 0.9, abs=1e-3)
     assert one.numbers["device_ns"] == pytest.approx(50 * 90_000 * (1 - 0.2 / 0.9), abs=2000)
@@ -48,7 +43,7 @@ def clocked(*clocks: float) -> list[Event]:
     return events
 
 
-def test_a_clock_that_falls(tmp_path: Path) -> None:
+def test_a_clock_that_falls(tmp_path):
     events = clocked(*[1980] * 10, *[1320] * 10)
     heat = [sample("Power (W)", 100, 350), sample("Power (W)", 1500, 690), sample("Temperature (C)", 5, 80)]
     trace = trace_of(tmp_path, *events, *heat)
@@ -56,12 +51,10 @@ def test_a_clock_that_falls(tmp_path: Path) -> None:
     assert trace.kind[kernels].tolist() == [6] * 20
     assert clock.tolist() == pytest.approx([1980] * 10 + [1320] * 10)
     one = found(trace, "falling_clock")
-    assert one is not None
     assert "falls from 1,980 to 1,320 MHz" in one.title
     assert one.numbers["device_ns"] == pytest.approx(10 * 50_000 / 3, abs=2)
     assert "power is 350 to 690 W and the temperature is 80 C" in one.text
     assert all(trace.start[i] >= 1_000_000 for i in one.evidence)
     rising = found(trace_of(tmp_path, *clocked(*[1320] * 10, *[1980] * 10)), "falling_clock")
-    assert rising is not None
     assert "varies between 1,320 and 1,980 MHz" in rising.title
     assert not found(trace_of(tmp_path, *clocked(*[1980] * 10, *[1950] * 10)), "falling_clock")

@@ -1,7 +1,5 @@
 """The rules on real traces: what each of them finds, and where each of them keeps quiet."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random
@@ -28,7 +26,6 @@ from tracetui.views.explain import explain
 
 DATA = Path(__file__).parent.parent / "data"
 SAMPLE_TRACES = DATA.parent.parent / "sample_traces"
-
 RECORDED = {
     "llama_train": "overhead_bound short_calls metadata_only",
     "matmul_add_4096_warm_compile": "idle_time copy_before_product hotspot compiled_overhead",
@@ -53,13 +50,10 @@ SAMPLES = {
     "matmul_add_64_cold": "initialisation overhead_bound cold_start",
     "matmul_add_64_warm": "overhead_bound wide_first_step",
     "mlp_compile": "hotspot fused_kernels waiting_at_the_end",
-    "mlp_cuda_graph": "cuda_graphs fused_kernels waiting_at_the_end",
-    "mlp_eager": "waiting_at_the_end",
-    "mlp_liger": "idle_time hotspot",
-    "train": "overhead_bound short_calls metadata_only",
-    "train_ddp": "waiting_at_the_end",
-    "train_memory": "overhead_bound short_calls metadata_only",
-}
+    "mlp_cuda_graph": "cuda_graphs fused_kernels waiting_at_the_end", "mlp_eager": "waiting_at_the_end",
+    "mlp_liger": "idle_time hotspot", "train": "overhead_bound short_calls metadata_only",
+    "train_ddp": "waiting_at_the_end", "train_memory": "overhead_bound short_calls metadata_only"
+}  # fmt: skip
 """The same of the samples that come with the program."""
 
 OTHERS = {
@@ -128,39 +122,39 @@ def check_all(trace: Trace, found: tuple[Finding, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_fires_on_recorded_traces(name: str) -> None:
+def test_what_fires_on_recorded_traces(name):
     trace, found = recorded(name)
     assert sorted({finding.rule for finding in found}) == sorted(RECORDED[name].split())
     check_all(trace, found)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_what_fires_on_the_samples(name: str) -> None:
+def test_what_fires_on_the_samples(name):
     trace, found = recorded(name, SAMPLE_TRACES)
     assert sorted({finding.rule for finding in found}) == sorted(SAMPLES[name].split())
     check_all(trace, found)
 
 
-def test_every_sample_is_named() -> None:
+def test_every_sample_is_named():
     assert sorted(SAMPLES) == sorted(
         path.name.removesuffix(".json.gz") for path in SAMPLE_TRACES.glob("*.json.gz")
     )
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_fires_on_other_traces(name: str) -> None:
+def test_what_fires_on_other_traces(name):
     trace, found = wild_findings(name)
     assert sorted({finding.rule for finding in found}) == sorted(OTHERS[name].split())
     check_all(trace, found)
 
 
-def test_every_rule_keeps_quiet_somewhere() -> None:
+def test_every_rule_keeps_quiet_somewhere():
     tables = [set(rules.split()) for rules in (*RECORDED.values(), *SAMPLES.values(), *OTHERS.values())]
     for rule in RULES:
         assert any(rule not in table for table in tables), rule
 
 
-def test_rules_that_are_looked_at_before_the_verdict_do_not_ask_for_it() -> None:
+def test_rules_that_are_looked_at_before_the_verdict_do_not_ask_for_it():
     trace, found = recorded("llama_train")
     results = Part(trace)
     early = [finding for name in BEFORE_THE_VERDICT for finding in RULES[name](results)]
@@ -169,7 +163,7 @@ def test_rules_that_are_looked_at_before_the_verdict_do_not_ask_for_it() -> None
     assert not results.knows(steps_of)
 
 
-def test_the_cold_start() -> None:
+def test_the_cold_start():
     trace, found = recorded("matmul_add_64_cold", SAMPLE_TRACES)
     finding = one(found, "cold_start")
     assert trace.name_of(finding.evidence[0]) == "ProfilerStep#0"
@@ -186,7 +180,7 @@ def test_the_cold_start() -> None:
     assert one(found, "wide_first_step").severity == "info"
 
 
-def test_the_buffer_request() -> None:
+def test_the_buffer_request():
     trace, found = recorded("matmul_add_64_nosched_20")
     finding = one(found, "profiler_overhead")
     assert finding.claims["name"] == "Activity Buffer Request"
@@ -200,7 +194,7 @@ def test_the_buffer_request() -> None:
     assert cold.numbers["first_ns"] - cold.numbers["profiler_ns"] < 5 * cold.numbers["usual_ns"]
 
 
-def test_the_copy_before_the_product() -> None:
+def test_the_copy_before_the_product():
     trace, found = recorded("matmul_add_4096_warm_compile")
     finding = one(found, "copy_before_product")
     assert finding.claims["name"] == "aten::addmm"
@@ -210,7 +204,7 @@ def test_the_copy_before_the_product() -> None:
     assert f"{finding.claims['longest']}" == "33.6 MB"
 
 
-def test_the_fused_kernel() -> None:
+def test_the_fused_kernel():
     trace, found = recorded("mlp_compile")
     finding = one(found, "fused_kernels")
     assert f"{finding.claims['computed']}" == "gelu, mul"
@@ -220,7 +214,7 @@ def test_the_fused_kernel() -> None:
     assert f"{one(found, 'compiled_overhead').claims['each_ns']}" == "29.0 µs"
 
 
-def test_overhead_bound() -> None:
+def test_overhead_bound():
     for name in ("matmul_add_64_cold_eager", "matmul_add_64_warm_eager", "matmul_add_64_nosched_20"):
         trace, found = recorded(name)
         assert found[0].rule == "overhead_bound"
@@ -229,7 +223,7 @@ def test_overhead_bound() -> None:
         assert all(trace.kind[i] == Kind.KERNEL for i in found[0].evidence)
 
 
-def test_the_closing_wait() -> None:
+def test_the_closing_wait():
     trace, found = recorded("matmul_add_4096_warm_eager")
     finding = one(found, "waiting_at_the_end")
     assert trace.name_of(finding.evidence[0]) == "cudaDeviceSynchronize"
@@ -237,7 +231,7 @@ def test_the_closing_wait() -> None:
     assert finding.numbers["busy_ns"] > 0.9 * finding.numbers["wait_ns"]
 
 
-def test_views_launch_nothing() -> None:
+def test_views_launch_nothing():
     trace, found = recorded("linear", SAMPLE_TRACES)
     finding = one(found, "metadata_only")
     assert finding.numbers["calls"] == 3 * 3  # t, transpose, as_strided
@@ -245,7 +239,7 @@ def test_views_launch_nothing() -> None:
     assert not set(finding.evidence) & set(trace.op.tolist())
 
 
-def test_a_hotspot_is_rated_where_shapes_were_recorded() -> None:
+def test_a_hotspot_is_rated_where_shapes_were_recorded():
     _, found = recorded("matmul_add_4096_eager", SAMPLE_TRACES)
     finding = one(found, "hotspot")
     assert 0.75 < finding.numbers["compute_share"] < 0.9
@@ -254,7 +248,7 @@ def test_a_hotspot_is_rated_where_shapes_were_recorded() -> None:
     assert "compute_share" not in one(found, "hotspot").numbers
 
 
-def test_naive_attention_is_not_fused() -> None:
+def test_naive_attention_is_not_fused():
     trace, found = recorded("attention_naive", SAMPLE_TRACES)
     finding = one(found, "unfused_attention")
     assert found[0] is finding
@@ -270,14 +264,14 @@ def test_naive_attention_is_not_fused() -> None:
     assert finding.claims["batch"].n == 128
 
 
-def test_graphs_and_their_kernels() -> None:
+def test_graphs_and_their_kernels():
     trace, found = recorded("mlp_cuda_graph", SAMPLE_TRACES)
     finding = one(found, "cuda_graphs")
     assert trace.name_of(finding.evidence[0]) == "cudaGraphLaunch"
     assert trace.launch[finding.evidence[1]] == finding.evidence[0]
 
 
-def test_findings_of_a_step() -> None:
+def test_findings_of_a_step():
     trace, _ = recorded("matmul_add_4096_warm_compile")
     step = step_scope(trace, 3)
     findings = find_findings(Part(trace).in_scope(step))
@@ -288,22 +282,15 @@ def test_findings_of_a_step() -> None:
     assert "cold_start" not in {finding.rule for finding in findings}
 
 
-def test_findings_of_a_stretch_without_events() -> None:
+def test_findings_of_a_stretch_without_events():
     trace, _ = recorded("matmul_add_64_cold_eager")
     assert find_findings(Part(trace).in_scope(range_scope(0, 1_000))) == ()
 
 
 VALUES: tuple[Any, ...] = (None, -1, 0, 1e18, 1.5, "x", "", [], {}, True, 2**40, [[1, 2], [2, 3]], [-5])
 ARGS = (
-    "Input Dims",
-    "Input type",
-    "Concrete Inputs",
-    "grid",
-    "bytes",
-    "correlation",
-    "External id",
-    "device",
-)
+    "Input Dims", "Input type", "Concrete Inputs", "grid", "bytes", "correlation", "External id", "device"
+)  # fmt: skip
 
 
 def mutate(rng: random.Random, events: list[dict[str, Any]]) -> None:
@@ -327,7 +314,7 @@ def mutate(rng: random.Random, events: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     "name", ["mlp_cuda_graph", "matmul_add_4096_compile", "matmul_add_64_cold", "linear"]
 )
-def test_damaged_traces_have_findings_without_an_error(name: str, count: int, tmp_path: Path) -> None:
+def test_damaged_traces_have_findings_without_an_error(name, count, tmp_path):
     rng = random.Random(name)
     text = gzip.decompress((SAMPLE_TRACES / f"{name}.json.gz").read_bytes())
     for _ in range(count):

@@ -1,7 +1,5 @@
 """The pieces of every gap against a plain count, event by event; and that no two answers contradict."""
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -34,7 +32,6 @@ from tracetui.trace import DEVICE_WORK, Kind, Trace
 DATA = Path(__file__).parent.parent / "data"
 SAMPLES = Path(__file__).parent.parent.parent / "sample_traces"
 TRACES = sorted([*DATA.glob("*.json.gz"), *SAMPLES.glob("*.json.gz")])
-
 Spans = list[tuple[int, int]]
 
 
@@ -124,14 +121,10 @@ class Plain:
             spent["back to back" if same and short else "unlinked"] = end - start
             return spent
         parts = {
-            "queued": self.full,
-            "loading": self.loading,
-            "initialisation": thread.get("initialisation", []),
-            "profiler": self.profiler,
-            "sync": [*thread.get("sync", []), (start, drained)],
-            "allocation": thread.get("allocation", []),
-            "dispatch": thread.get("dispatch", []),
-        }
+            "queued": self.full, "loading": self.loading, "initialisation": thread.get("initialisation", []),
+            "profiler": self.profiler, "sync": [*thread.get("sync", []), (start, drained)],
+            "allocation": thread.get("allocation", []), "dispatch": thread.get("dispatch", [])
+        }  # fmt: skip
         near = {cause: [s for s in spans if s[0] < end and s[1] > start] for cause, spans in parts.items()}
         open_at = {cause: Open(spans) for cause, spans in near.items()}
         process = trace.lanes[lane].process
@@ -241,7 +234,7 @@ def scopes(results: Part) -> Iterator[Part]:
 
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name.split(".")[0])
-def test_recorded_traces(path: Path) -> None:
+def test_recorded_traces(path):
     results = Part(load(path))
     check(results)
     for part in scopes(results):
@@ -251,7 +244,7 @@ def test_recorded_traces(path: Path) -> None:
 
 
 @pytest.mark.long  # its short version: those recorded here
-def test_wild_traces(wild: Path) -> None:
+def test_wild_traces(wild):
     for path in sorted([*wild.glob("*.json*"), *wild.glob("*/*.json*")]):
         results = Part(load(path))
         check(results, 20)
@@ -262,15 +255,10 @@ def test_wild_traces(wild: Path) -> None:
 
 
 NAMES = (
-    ("aten::add", "cpu_op"),
-    ("aten::mm", "cpu_op"),
-    ("cudaDeviceSynchronize", "cuda_runtime"),
-    ("cudaMalloc", "cuda_runtime"),
-    ("cudaStreamCreate", "cuda_runtime"),
-    ("load_batch", "user_annotation"),
-    ("Activity Buffer Request", "overhead"),
-    ("Lazy Function Loading", "overhead"),
-)
+    ("aten::add", "cpu_op"), ("aten::mm", "cpu_op"), ("cudaDeviceSynchronize", "cuda_runtime"),
+    ("cudaMalloc", "cuda_runtime"), ("cudaStreamCreate", "cuda_runtime"), ("load_batch", "user_annotation"),
+    ("Activity Buffer Request", "overhead"), ("Lazy Function Loading", "overhead")
+)  # fmt: skip
 work = st.tuples(
     st.integers(0, 900), st.integers(1, 150), st.integers(0, 60), st.integers(0, 2), st.integers(0, 4)
 )
@@ -279,11 +267,9 @@ calls = st.tuples(st.integers(0, 900), st.integers(1, 300), st.sampled_from(NAME
 
 @settings(max_examples=75, deadline=None)
 @given(
-    st.lists(work, min_size=1, max_size=12),
-    st.lists(calls, max_size=12),
-    st.integers(0, 3),
-    st.integers(0, 4),
-)
+    st.lists(work, min_size=1, max_size=12), st.lists(calls, max_size=12), st.integers(0, 3),
+    st.integers(0, 4)
+)  # fmt: skip
 @example(  # most of one device's time does not count: it is busy for little of the rest
     [*[(0, 1, 0, 0, 0)] * 2, (25, 150, 60, 2, 1), (6, 2, 1, 0, 0), *[(0, 1, 0, 0, 0)] * 6, (0, 86, 50, 2, 0),
      (5, 1, 2, 2, 4)],
@@ -292,13 +278,7 @@ calls = st.tuples(st.integers(0, 900), st.integers(1, 300), st.sampled_from(NAME
     1,
     None,
 )  # fmt: skip
-def test_random_traces(
-    tmp_path_factory: pytest.TempPathFactory,
-    works: list[tuple[int, int, int, int, int]],
-    others: list[tuple[int, int, tuple[str, str], int]],
-    steps: int,
-    which: int | None,
-) -> None:
+def test_random_traces(tmp_path_factory, works, others, steps, which):
     """`which`: the part that is looked at beside the whole; None for each."""
     events: list[Event] = [step(n, 300 * n, 290) for n in range(steps)]
     for n, (start, length, ahead, stream, kind) in enumerate(works):

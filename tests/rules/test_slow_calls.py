@@ -1,9 +1,5 @@
 """Calls that keep the CPU for long: again and again, in one step, before the device has anything to do."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.test_rules import found
@@ -41,16 +37,14 @@ def decode(name: str = ATTENTION, rounds: int = 4, slow: float = 5_000, **args: 
 def told(trace: Trace, rule: str) -> str:
     # A step is no share of the time of all steps.
     finding = (found_whole if rule == "slow_steps" else found)(trace, rule)
-    assert finding is not None
     return f"{finding.title}. {finding.text} {finding.advice}"
 
 
-def test_a_plan_for_each_new_shape(tmp_path: Path) -> None:
+def test_a_plan_for_each_new_shape(tmp_path):
     """As cuDNN's attention does when sequences grow: one step like the others is none that initializes."""
     trace = trace_of(tmp_path, *decode(shapes=True))
     assert not len(first_ops(trace, first_calls(trace)))
     finding = found(trace, "slow_calls")
-    assert finding is not None
     assert finding.severity == "high"
     assert (finding.claims["name"], finding.numbers["calls"]) == (ATTENTION, 4)
     assert (finding.claims["of"], finding.claims["longest_ns"]) == (Count(16), Time(5_000_000))
@@ -64,21 +58,18 @@ def test_a_plan_for_each_new_shape(tmp_path: Path) -> None:
     assert bound.endswith(finding.advice)
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("aten::cudnn_convolution", "leave torch.backends.cudnn.benchmark off"),
-        ("aten::miopen_convolution", "leave torch.backends.cudnn.benchmark off"),
-        ("my_library::plan", "py-spy record --native"),
-    ],
-)
-def test_what_to_try_depends_on_the_op(tmp_path: Path, name: str, advice: str) -> None:
+@pytest.mark.parametrize(("name", "advice"), [
+    ("aten::cudnn_convolution", "leave torch.backends.cudnn.benchmark off"),
+    ("aten::miopen_convolution", "leave torch.backends.cudnn.benchmark off"),
+    ("my_library::plan", "py-spy record --native")
+])  # fmt: skip
+def test_what_to_try_depends_on_the_op(tmp_path, name, advice):
     text = told(trace_of(tmp_path, *decode(name)), "slow_calls")
     assert advice in text
     assert "shapes." not in text.split(" Try")[0].removesuffix("change.").split("(median)")[0]
 
 
-def test_shapes_that_came_before_are_no_reason(tmp_path: Path) -> None:
+def test_shapes_that_came_before_are_no_reason(tmp_path):
     events = [
         event | {"args": {"Input Dims": [[8, 16, 1, 64]]}} if event["name"] == ATTENTION else event
         for event in decode()
@@ -86,7 +77,7 @@ def test_shapes_that_came_before_are_no_reason(tmp_path: Path) -> None:
     assert "first with its shapes" not in told(trace_of(tmp_path, *events), "slow_calls")
 
 
-def test_of_very_many_calls_the_shapes_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_calls_the_shapes_are_not_read(tmp_path, monkeypatch):
     trace = trace_of(tmp_path, *decode(shapes=True))  # 16 calls
     monkeypatch.setattr(slow_calls, "MOST_CALLS", 16)
     assert "first with its shapes" in told(trace, "slow_calls")
@@ -109,13 +100,13 @@ def test_of_very_many_calls_the_shapes_are_not_read(tmp_path: Path, monkeypatch:
     ],
     ids=["quick", "once", "launches nothing", "the GPU is busy", "an op in it", "launches all the time"],
 )
-def test_what_is_no_slow_call(tmp_path: Path, events: list[Event]) -> None:
+def test_what_is_no_slow_call(tmp_path, events):
     finding = found(trace_of(tmp_path, *events), "slow_calls")
     assert finding is None or finding.claims["name"] != ATTENTION
 
 
 @pytest.mark.parametrize(("profiler", "fires"), [(2_500, True), (2_510, False)])
-def test_calls_that_the_profiler_makes_slow(tmp_path: Path, profiler: float, fires: bool) -> None:
+def test_calls_that_the_profiler_makes_slow(tmp_path, profiler, fires):
     """Two threads launch at the same time, and both wait while it asks for memory."""
     events = [e for n in range(10) for e in call(20_000 + 100 * n, 40, n + 1)]
     for thread, at in ((9, 10_000), (11, 10_005)):
@@ -125,7 +116,7 @@ def test_calls_that_the_profiler_makes_slow(tmp_path: Path, profiler: float, fir
     assert (found(trace_of(tmp_path, *events), "slow_calls") is not None) is fires
 
 
-def test_an_op_whose_calls_are_most_of_the_idle_time_is_told_alone(tmp_path: Path) -> None:
+def test_an_op_whose_calls_are_most_of_the_idle_time_is_told_alone(tmp_path):
     """Another one is slow, too, for less than half of it."""
     events = [event | {"ts": event["ts"] + 3_000 * (event["ts"] // 6_000)} for event in decode()]
     rare = [e for r in range(4) for e in call(9_000.0 * r + 6_000, 2_000, 100 + r, "aten::rare")]
@@ -134,14 +125,13 @@ def test_an_op_whose_calls_are_most_of_the_idle_time_is_told_alone(tmp_path: Pat
     assert "aten::rare" not in text
 
 
-def test_a_single_slow_call_counts_if_it_is_not_the_first(tmp_path: Path) -> None:
+def test_a_single_slow_call_counts_if_it_is_not_the_first(tmp_path):
     events = [e for e in decode(rounds=2) if not (e["name"] == ATTENTION and e["ts"] == 10)]
     finding = found(trace_of(tmp_path, *events), "slow_calls")
-    assert finding is not None
     assert (finding.claims["calls"], finding.claims["of"]) == (Count(1), Count(7))
 
 
-def test_a_first_call_that_comes_again_half_as_long_is_not_slow_once(tmp_path: Path) -> None:
+def test_a_first_call_that_comes_again_half_as_long_is_not_slow_once(tmp_path):
     def ops(second: float) -> Trace:
         rest = [event for n in range(5) for event in call(200_000 + 100 * n, 40, 3 + n)]
         return trace_of(tmp_path, *run(5, 5, 90), *call(10, 10_000, 1), *call(90_000, second, 2), *rest)
@@ -149,13 +139,10 @@ def test_a_first_call_that_comes_again_half_as_long_is_not_slow_once(tmp_path: P
     for second, initializes in ((4_900, True), (5_000, False)):
         trace = ops(second)
         loads = trace_of(
-            tmp_path,
-            cpu("Lazy Function Loading", 9_000, 30, "overhead"),
-            *run(5, 5, 90),
-            *call(10, 10_000, 1),
-            *call(90_000, second, 2),
-            *[event for n in range(5) for event in call(200_000 + 100 * n, 40, 3 + n)],
-        )
+            tmp_path, cpu("Lazy Function Loading", 9_000, 30, "overhead"), *run(5, 5, 90),
+            *call(10, 10_000, 1), *call(90_000, second, 2),
+            *[event for n in range(5) for event in call(200_000 + 100 * n, 40, 3 + n)]
+        )  # fmt: skip
         assert not len(first_ops(trace, first_calls(trace)))  # nothing in it initializes
         assert bool(len(first_ops(loads, first_calls(loads)))) is initializes
 
@@ -170,20 +157,17 @@ def steps_of(extra: str, cat: str = "cuda_runtime", length: float = 9_000) -> li
     return [*events, cpu("aten::pin_memory", 6_300, length), cpu(extra, 6_310, length - 20, cat)]
 
 
-@pytest.mark.parametrize(
-    ("name", "advice"),
-    [
-        ("cudaHostAlloc", "Pin a few buffers of host memory once"),
-        ("cudaMemPrefetchAsync", "Look at what calls it there"),
-    ],
-)
-def test_a_slow_step_names_what_it_has_more_of(tmp_path: Path, name: str, advice: str) -> None:
+@pytest.mark.parametrize(("name", "advice"), [
+    ("cudaHostAlloc", "Pin a few buffers of host memory once"),
+    ("cudaMemPrefetchAsync", "Look at what calls it there")
+])  # fmt: skip
+def test_a_slow_step_names_what_it_has_more_of(tmp_path, name, advice):
     text = told(trace_of(tmp_path, *steps_of(name)), "slow_steps")
     assert f"Most of it is {name} (+8.98 ms)." in text
     assert advice in text
 
 
-def test_a_slow_step_without_one_such_call(tmp_path: Path) -> None:
+def test_a_slow_step_without_one_such_call(tmp_path):
     events = [e for e in steps_of("x") if e["name"] not in ("x", "aten::pin_memory")]
     text = told(trace_of(tmp_path, *events), "slow_steps")
     assert "Most of it" not in text
@@ -191,7 +175,7 @@ def test_a_slow_step_without_one_such_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("sleeps", "says"), [(4_000, True), (900, False)])
-def test_time_before_the_device_has_anything_to_do(tmp_path: Path, sleeps: float, says: bool) -> None:
+def test_time_before_the_device_has_anything_to_do(tmp_path, sleeps, says):
     begin = cpu("aten::empty", 0, 10)
     work = [event for n in range(4) for event in run(sleeps + 400 * n, 50, n + 1)]
     text = told(trace_of(tmp_path, begin, *work), "overhead_bound")
@@ -199,7 +183,7 @@ def test_time_before_the_device_has_anything_to_do(tmp_path: Path, sleeps: float
 
 
 @pytest.mark.parametrize(("sleeps", "says"), [(400, False), (600, True)])
-def test_time_after_the_device_had_the_last_to_do(tmp_path: Path, sleeps: float, says: bool) -> None:
+def test_time_after_the_device_had_the_last_to_do(tmp_path, sleeps, says):
     """Between the kernels 500 us of host time, and after them a pause."""
     events = [*run(10, 20, 1), *run(530, 20, 2), cpu("aten::mm", 550 + sleeps - 1, 1)]
     text = told(trace_of(tmp_path, *events), "overhead_bound")
@@ -224,23 +208,19 @@ def offloading(node: str, copies: int = 8) -> list[Event]:
     return events
 
 
-@pytest.mark.parametrize(
-    ("node", "copies", "saved"),
-    [
-        ("autograd::engine::evaluate_function: AddmmBackward0", 8, True),
-        ("autograd::engine::evaluate_function: AddmmBackward0", 7, False),
-        ("autograd::engine::evaluate_function: ToCopyBackward0", 8, False),
-        ("aten::to", 8, False),
-    ],
-)
-def test_tensors_saved_on_the_host(tmp_path: Path, node: str, copies: int, saved: bool) -> None:
+@pytest.mark.parametrize(("node", "copies", "saved"), [
+    ("autograd::engine::evaluate_function: AddmmBackward0", 8, True),
+    ("autograd::engine::evaluate_function: AddmmBackward0", 7, False),
+    ("autograd::engine::evaluate_function: ToCopyBackward0", 8, False), ("aten::to", 8, False)
+])  # fmt: skip
+def test_tensors_saved_on_the_host(tmp_path, node, copies, saved):
     trace = trace_of(tmp_path, *offloading(node, copies))
     assert ("the forward pass saves on the host" in told(trace, "exposed_copies")) is saved
     for rule in ("exposed_copies", "blocking_calls"):
         assert ("torch.utils.checkpoint" in told(trace, rule)) is saved
 
 
-def test_advice_on_waits_of_linear_algebra(tmp_path: Path) -> None:
+def test_advice_on_waits_of_linear_algebra(tmp_path):
     def waits(op: str) -> str:
         events = [*run(50, 400, 1), cpu(op, 100, 400), cpu("cudaStreamSynchronize", 110, 345, "cuda_runtime")]
         return told(trace_of(tmp_path, *events, *run(600, 400, 2)), "blocking_calls")
@@ -249,19 +229,17 @@ def test_advice_on_waits_of_linear_algebra(tmp_path: Path) -> None:
     assert "Read values back later" in waits("aten::index")
 
 
-def test_waits_on_a_device_that_is_idle_for_other_reasons(tmp_path: Path) -> None:
+def test_waits_on_a_device_that_is_idle_for_other_reasons(tmp_path):
     events = [
         e for n in range(20) for e in (*run(2_000 * n + 50, 80, n + 1), cpu("aten::add", 2_000 * n, 1_900))
     ]
     wait = [cpu("aten::item", 1_910, 60), cpu("cudaStreamSynchronize", 1_912, 55, "cuda_runtime")]
-    many = [e | {"ts": e["ts"] + 2_000 * n} for n in range(20) for e in wait]
-    trace = trace_of(tmp_path, *events, *many)
+    trace = trace_of(tmp_path, *events, *[e | {"ts": e["ts"] + 2_000 * n} for n in range(20) for e in wait])
     assert verdict_of(Part(trace)).verdict == "overhead-bound"
-    text = told(trace, "blocking_calls")
-    assert "The GPU has work" not in text
+    assert "The GPU has work" not in told(trace, "blocking_calls")
 
 
-def test_a_slow_call_that_is_one_step_alone(tmp_path: Path) -> None:
+def test_a_slow_call_that_is_one_step_alone(tmp_path):
     """A plan for a size that comes once: the step's advice is that of the call."""
     events = [e for e in decode(slow=40, shapes=True) if e["name"] != "ProfilerStep#3"]
     events = [e | {"dur": 700} if e["name"].startswith("ProfilerStep") else e for e in events]
@@ -271,7 +249,7 @@ def test_a_slow_call_that_is_one_step_alone(tmp_path: Path) -> None:
     assert "enable_cudnn_sdp(False)" in told(trace, "slow_steps")
 
 
-def test_code_that_is_loaded_in_every_step(tmp_path: Path) -> None:
+def test_code_that_is_loaded_in_every_step(tmp_path):
     """Products of new shapes, each with a kernel of its own; in one step alone it is a first use."""
 
     def told_of(every: bool) -> str:
@@ -284,9 +262,8 @@ def test_code_that_is_loaded_in_every_step(tmp_path: Path) -> None:
             events += [kernel(at + 5_090, 20, 9 * n + 1, name=f"gemm{n if new else 0}")]
             for k in range(8):
                 events += [
-                    cpu("aten::mm", at + 5_200 + 100 * k, 40),
-                    launch(at + 5_210 + 100 * k, 9 * n + k + 2),
-                ]
+                    cpu("aten::mm", at + 5_200 + 100 * k, 40), launch(at + 5_210 + 100 * k, 9 * n + k + 2)
+                ]  # fmt: skip
                 events += [kernel(at + 5_220 + 100 * k, 20, 9 * n + k + 2, name="gemm")]
         return told(trace_of(tmp_path, *events), "initialisation")
 
@@ -298,15 +275,11 @@ def test_code_that_is_loaded_in_every_step(tmp_path: Path) -> None:
     assert "Do not count it: it happens only once." in once
 
 
-@pytest.mark.parametrize(
-    ("op", "advice"),
-    [
-        ("aten::to", "copy from pinned memory"),
-        ("aten::ctc_loss", "The op itself copies and waits"),
-        ("aten::linalg_eigvalsh", "These ops read back their status"),
-    ],
-)
-def test_copies_that_an_op_makes_for_itself(tmp_path: Path, op: str, advice: str) -> None:
+@pytest.mark.parametrize(("op", "advice"), [
+    ("aten::to", "copy from pinned memory"), ("aten::ctc_loss", "The op itself copies and waits"),
+    ("aten::linalg_eigvalsh", "These ops read back their status")
+])  # fmt: skip
+def test_copies_that_an_op_makes_for_itself(tmp_path, op, advice):
     """Nobody can pin what they copy."""
     events: list[Event] = []
     for n in range(6):

@@ -1,9 +1,5 @@
 """What the findings say and advise, on the smallest traces in which it was once not so."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 from tests.rules.test_rules import found
@@ -23,17 +19,16 @@ def optimizer(name: str, start: int, kernels: int, first: int) -> list[Event]:
     return events
 
 
-def test_kernels_a_call_are_those_of_one_optimizer(tmp_path: Path) -> None:
+def test_kernels_a_call_are_those_of_one_optimizer(tmp_path):
     """SparseAdam for the embeddings, tensor by tensor, and Adam for the rest, in a few kernels."""
     events = [*optimizer("SparseAdam", 0, 240, 1), *optimizer("Adam", 5000, 10, 500), *run(6000, 90, 999)]
     finding = found(trace_of(tmp_path, *events), "optimizer_loop")
-    assert finding is not None
     assert f"{finding.claims['name']}: {finding.claims['each']}" == "Optimizer.step#SparseAdam.step: 240"
     assert f"{finding.claims['spent_ns']}" == "4.80 ms"
     assert finding.claims["can"] == "nothing"
 
 
-def test_all_phases_that_compile_are_named(tmp_path: Path) -> None:
+def test_all_phases_that_compile_are_named(tmp_path):
     """The backward pass is compiled when it first runs, not within what compiles the forward pass."""
     events = [step(0, 0, 6000), step(1, 7000, 100), *run(10, 5, 1), *run(7010, 5, 2)]
     for name, start, length in (
@@ -42,15 +37,11 @@ def test_all_phases_that_compile_are_named(tmp_path: Path) -> None:
     ):
         events += [cpu(f"{name} (dynamo_timed)", start, length), cpu("inner (dynamo_timed)", start + 1, 1900)]
     finding = found(trace_of(tmp_path, *events), "compiling")
-    assert finding is not None
     phases = f"{finding.claims['phases']}"
     assert phases == "backward._backward_impl (2.50 ms), _compile.compile_inner (2.00 ms)"
 
 
-SILU = "scaled_silu"
-
-
-def test_kernels_of_other_shapes_are_not_the_same_work(tmp_path: Path) -> None:
+def test_kernels_of_other_shapes_are_not_the_same_work(tmp_path):
     """A random fill has as many blocks for any size; the next kernel shows that the sizes differ."""
 
     def steps(grids: tuple[int, ...]) -> list[Event]:
@@ -58,7 +49,7 @@ def test_kernels_of_other_shapes_are_not_the_same_work(tmp_path: Path) -> None:
         for n, grid in enumerate(grids):
             events.append(step(n, 1000 * n, 900))
             for k, blocks, length in ((1, 1056, 50 + 50 * n), (2, grid, 40)):
-                event = run(1000 * n + 200 * k, length, 10 * n + k, "random" if k == 1 else SILU)
+                event = run(1000 * n + 200 * k, length, 10 * n + k, "random" if k == 1 else "scaled_silu")
                 event[1]["args"]["grid"] = [blocks, 1, 1]
                 events += event
         return events
@@ -76,7 +67,7 @@ CAST = (
 )
 
 
-def test_what_to_do_about_casts(tmp_path: Path) -> None:
+def test_what_to_do_about_casts(tmp_path):
     """Weights in 8 bits are not to be converted once and for all; without ops nothing is known."""
 
     def casts(*types: str, ops: bool = True) -> str:
@@ -85,9 +76,7 @@ def test_what_to_do_about_casts(tmp_path: Path) -> None:
             more = {"Input Dims": [[64], [64]], "Input type": list(types)} if types else {}
             events += [cpu("aten::copy_", 1000 * n, 40, **more)] if ops else []
             events += [launch(1000 * n + 10, n + 1), kernel(1000 * n + 20, 900, n + 1, name=CAST)]
-        finding = found(trace_of(tmp_path, *events), "type_conversions")
-        assert finding is not None
-        why: str = finding.claims["why"]
+        why: str = found(trace_of(tmp_path, *events), "type_conversions").claims["why"]
         return why
 
     assert casts("c10::BFloat16", "signed char") == "eight bits"
@@ -96,7 +85,7 @@ def test_what_to_do_about_casts(tmp_path: Path) -> None:
     assert casts(ops=False) == "unknown"
 
 
-def test_casts_to_what_the_matmuls_take(tmp_path: Path) -> None:
+def test_casts_to_what_the_matmuls_take(tmp_path):
     """A product in int8 needs its inputs in int8, and gives int32."""
 
     def advice(product: str) -> str:
@@ -105,7 +94,6 @@ def test_casts_to_what_the_matmuls_take(tmp_path: Path) -> None:
             events += [cpu("aten::copy_", 1000 * n, 40), *run(1000 * n + 20, 900, 2 * n + 1, CAST)]
             events += run(1000 * n + 930, 60, 2 * n + 2, product)
         finding = found(trace_of(tmp_path, *events), "type_conversions")
-        assert finding is not None
         return f"{finding.claims['why']} {finding.claims['narrow']}".rstrip()
 
     narrow = "void cutlass::Kernel2<cutlass_80_tensorop_i16832gemm_s8_128x256_128x3_tn_align16>(int)"
@@ -113,33 +101,29 @@ def test_casts_to_what_the_matmuls_take(tmp_path: Path) -> None:
     assert advice(GEMM) == "once"
 
 
-def test_an_annotation_that_only_a_slow_step_has(tmp_path: Path) -> None:
+def test_an_annotation_that_only_a_slow_step_has(tmp_path):
     events: list[Event] = []
     for n in range(5):
         events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + 100, 50, n + 1)]
         events.append(cpu("forward", 10_000 * n + 50, 400, "user_annotation"))
     events.append(cpu("save_checkpoint", 31_000, 7_500, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert f"{finding.claims['only']} {finding.claims['only_ns']}" == "save_checkpoint 7.50 ms"
     assert f"{finding.claims['advice']}" == "only there"
 
 
 @pytest.mark.parametrize(("length", "told"), [(4_000, False), (4_001, True)])
-def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_more(
-    tmp_path: Path, length: int, told: bool
-) -> None:
+def test_an_annotation_explains_a_slow_step_if_it_is_most_of_what_that_takes_more(tmp_path, length, told):
     """A step of 9 ms among steps of 1 ms."""
     events: list[Event] = []
     for n in range(5):
         events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + 100, 50, n + 1)]
     events.append(cpu("save_checkpoint", 31_000, length, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert (finding.claims.get("only") == "save_checkpoint") is told
 
 
-def test_a_slow_step_that_waits_for_its_batch(tmp_path: Path) -> None:
+def test_a_slow_step_that_waits_for_its_batch(tmp_path):
     """Of 8 ms more, 7.5 pass in the DataLoader, where no op runs."""
     events: list[Event] = []
     for n in range(5):
@@ -147,12 +131,11 @@ def test_a_slow_step_that_waits_for_its_batch(tmp_path: Path) -> None:
         events += [step(n, 10_000 * n, 9_000 if n == 3 else 1_000), *run(10_000 * n + wait + 100, 50, n + 1)]
         events.append(cpu("enumerate(DataLoader)#Iter.__next__", 10_000 * n + 10, wait, "user_annotation"))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert f"{finding.claims['loading_ns']}" == "7.50 ms"
     assert "more workers" in f"{finding.claims['advice']}"
 
 
-def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path: Path) -> None:
+def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path):
     """An op of autograd's thread takes 8 ms more; it ends 500 us before the step does."""
     events: list[Event] = []
     for n in range(5):
@@ -162,13 +145,12 @@ def test_a_slow_step_that_waits_for_its_backward_pass(tmp_path: Path) -> None:
         events += [node | {"tid": 8}, launch(10_000 * n + 110, n + 1) | {"tid": 8}]
         events.append(kernel(10_000 * n + 120, 50, n + 1))
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert "outside_ns" not in finding.claims
     assert f"{finding.claims['most']} {finding.claims['most_ns']}" == "MulBackward0 8.00 ms"
 
 
 @pytest.mark.parametrize("evaluates", [True, False])
-def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path: Path, evaluates: bool) -> None:
+def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path, evaluates):
     """A step launches 1 ms of work, the third 5 ms: the GPU is never idle, and steps are of one length."""
     events: list[Event] = []
     at = 100
@@ -180,7 +162,6 @@ def test_a_step_of_more_work_where_the_gpu_sets_the_pace(tmp_path: Path, evaluat
             events += [launch(1800 * n + 50 + 100 * k, 10 * n + k), kernel(at, 1000, 10 * n + k)]
             at += 1000
     finding = found_whole(trace_of(tmp_path, *events), "slow_steps")
-    assert finding is not None
     assert (finding.claims["what"], finding.numbers["slow"]) == ("work", 1)
     assert finding.numbers["more_ns"] == 4_000_000
     assert finding.claims.get("only") == ("evaluate" if evaluates else None)
@@ -197,12 +178,10 @@ def allocating(frees: int) -> list[Event]:
     return events
 
 
-def test_no_caching_allocator(tmp_path: Path) -> None:
+def test_no_caching_allocator(tmp_path):
     finding = found(trace_of(tmp_path, *allocating(60)), "overhead_bound")
-    assert finding is not None
     assert "no caching" in f"{finding.claims['advice']}"
     finding = found(trace_of(tmp_path, *allocating(20)), "overhead_bound")
-    assert finding is not None
     assert "no caching" not in f"{finding.claims['advice']}"
 
 
@@ -223,23 +202,21 @@ def copies(length: float, *ways: str) -> list[Event]:
 IN, OUT = "HtoD (Pageable -> Device)", "DtoH (Device -> Pageable)"
 
 
-def test_small_copies_are_told_once(tmp_path: Path) -> None:
+def test_small_copies_are_told_once(tmp_path):
     """Pinning does nothing for copies of a few bytes: one copy of all is what helps."""
     trace = trace_of(tmp_path, *copies(1, IN, IN))
     assert found(trace, "pageable_memory") is None
     for rule in ("overhead_bound", "short_calls"):
         finding = found(trace, rule)
-        assert finding is not None
         told = (finding.claims.get("why"), f"{finding.claims.get('advice')}")
         assert told in (("copies", "None"), (None, "small copies"), (None, "send"))
     assert found(trace_of(tmp_path, *copies(20, IN, IN)), "pageable_memory") is not None
 
 
-@pytest.mark.parametrize(
-    ("kernels", "length", "said"),
-    [(1, 1, "20 of 40 launches"), (2, 1, "20 of 60 launches"), (3, 1, ""), (1, 20, "")],
-)
-def test_values_that_are_sent_one_by_one(tmp_path: Path, kernels: int, length: float, said: str) -> None:
+@pytest.mark.parametrize(("kernels", "length", "said"), [
+    (1, 1, "20 of 40 launches"), (2, 1, "20 of 60 launches"), (3, 1, ""), (1, 20, "")
+])  # fmt: skip
+def test_values_that_are_sent_one_by_one(tmp_path, kernels, length, said):
     """`torch.tensor(value, device="cuda")` before every kernel or two; a copy of 20 us is no small one."""
     events: list[Event] = []
     for n in range(20):
@@ -249,30 +226,24 @@ def test_values_that_are_sent_one_by_one(tmp_path: Path, kernels: int, length: f
         for k in range(1, kernels + 1):
             events += [cpu("aten::add_", at + 90 + 30 * k, 29), *run(at + 110 + 30 * k, 1, 10 * n + k)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
-    advice = f"{finding.claims['advice']}"
-    assert advice.startswith("small copies" if said else "more per launch")
+    assert f"{finding.claims['advice']}".startswith("small copies" if said else "more per launch")
     if said:
         assert f"{finding.claims['small_copies']} of {finding.claims['launches']} launches" == said
 
 
-def test_copies_of_both_ways_are_no_batches(tmp_path: Path) -> None:
+def test_copies_of_both_ways_are_no_batches(tmp_path):
     """Gradients to the host, parameters back: what an optimizer on the host needs."""
     for ways, out in (((IN, OUT), None), ((IN, IN), False), ((OUT, OUT), True)):
         trace = trace_of(tmp_path, *copies(100, *ways))
         first, second = found(trace, "pageable_memory"), found(trace, "exposed_copies")
-        assert first is not None
-        assert second is not None
         assert first.claims["out"] is second.claims["out"] is out
-    waits = found(trace, "blocking_calls")
-    assert waits is not None
-    assert waits.claims["why"] == "fetch"
+    assert found(trace, "blocking_calls").claims["why"] == "fetch"
 
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
 
 
-def test_what_a_recurrent_network_copies(tmp_path: Path) -> None:
+def test_what_a_recurrent_network_copies(tmp_path):
     """cuDNN copies within its own call: nobody can lay its inputs out otherwise."""
 
     def told(name: str) -> bool:
@@ -293,15 +264,13 @@ def test_what_a_recurrent_network_copies(tmp_path: Path) -> None:
     "name",
     ["aten::addmm", "aten::baddbmm", "aten::bmm"],
 )
-def test_the_op_that_copies_before_it_multiplies(tmp_path: Path, name: str) -> None:
+def test_the_op_that_copies_before_it_multiplies(tmp_path, name):
     events = [cpu(name, 0, 30), launch(5, 1), memcpy(20, 10, 1, "DtoD (Device -> Device)")]
     events += [launch(15, 2), kernel(31, 50, 2, name=GEMM)]
-    finding = found(trace_of(tmp_path, *events), "copy_before_product")
-    assert finding is not None
-    assert finding.claims["name"] == name
+    assert found(trace_of(tmp_path, *events), "copy_before_product").claims["name"] == name
 
 
-def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
+def test_two_ops_that_plan_for_each_shape(tmp_path):
     """cuDNN's attention plans forward and backward: both are told, and together they are the reason."""
     names = ("aten::_cudnn_attention_forward", "aten::_cudnn_attention_backward")
     events: list[Event] = []
@@ -318,12 +287,11 @@ def test_two_ops_that_plan_for_each_shape(tmp_path: Path) -> None:
     told = [finding for finding in find_findings(Part(trace)) if finding.rule == "slow_calls"]
     assert {finding.claims["name"] for finding in told} == set(names)
     bound = found(trace, "overhead_bound")
-    assert bound is not None
     assert "long_calls" in bound.claims
     assert f"{bound.claims['advice']}" == "other attention"
 
 
-def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
+def test_what_many_devices_share_is_told_once(tmp_path):
     """Three of four GPUs are idle for most of the time, one computes all the time."""
 
     def told(busy: tuple[int, ...]) -> list[Finding]:
@@ -334,10 +302,8 @@ def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
                 event = kernel(1000 * n + 20 + device, length, number, pid=device)
                 event["args"]["device"] = device
                 events += [
-                    cpu("aten::mm", 1000 * n + 5 * device, 20),
-                    launch(1000 * n + 6 * device, number),
-                    event,
-                ]
+                    cpu("aten::mm", 1000 * n + 5 * device, 20), launch(1000 * n + 6 * device, number), event
+                ]  # fmt: skip
         every = find_findings(Part(trace_of(tmp_path, *events)))
         return [f for f in every if f.rule in ("overhead_bound", "little_use")]
 
@@ -348,7 +314,7 @@ def test_what_many_devices_share_is_told_once(tmp_path: Path) -> None:
     assert [f.device for f in told((100, 50, 980))] == ["GPU 1", "GPU 0"]
 
 
-def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
+def test_what_an_environment_computes_on_the_cpu(tmp_path):
     """A fifth of the time in ops is no launching, though most is."""
 
     def told(length: int, name: str = "aten::einsum", more: tuple[Event, ...] = ()) -> str:
@@ -358,7 +324,6 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
             events += [cpu("aten::addmm", at, 400), launch(at + 380, n + 1), kernel(at + 390, 5, n + 1)]
             events.append(cpu(name, at + 420, length))
         finding = found(trace_of(tmp_path, *events), "overhead_bound")
-        assert finding is not None
         assert "ops" not in finding.claims
         return f"{finding.claims.get('on_cpu', '')}"
 
@@ -371,11 +336,10 @@ def test_what_an_environment_computes_on_the_cpu(tmp_path: Path) -> None:
         assert name not in told(200, name)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("env_step", "in annotation, more per launch"), ("Optimizer.step#Adam.step", "more per launch")],
-)
-def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path: Path, name: str, said: str) -> None:
+@pytest.mark.parametrize(("name", "said"), [
+    ("env_step", "in annotation, more per launch"), ("Optimizer.step#Adam.step", "more per launch")
+])  # fmt: skip
+def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path, name, said):
     """Of each ms 400 us pass in an annotation without ops, and 500 in ops that launch tiny kernels."""
     events: list[Event] = []
     for n in range(20):
@@ -385,13 +349,12 @@ def test_the_annotation_in_which_the_cpu_keeps_the_gpu_waiting(tmp_path: Path, n
             events += [cpu("aten::mul", at, 70), launch(at + 60, 10 * n + k + 1)]
             events.append(kernel(at + 66, 2, 10 * n + k + 1))
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert finding.claims["within"].each[0].name == name
     assert said in f"{finding.claims['advice']}"
 
 
 @pytest.mark.parametrize("waits", [2, 3])
-def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path: Path, waits: int) -> None:
+def test_a_step_that_waits_several_times_is_no_graph_yet(tmp_path, waits):
     """Each wait is a copy and a call that waits for it, in one op."""
     events: list[Event] = []
     for n in range(3):
@@ -426,7 +389,7 @@ def launches(count: int, call: str = "cudaLaunchKernel", category: str = "cuda_r
     return events
 
 
-def test_the_waits_of_a_single_step_count(tmp_path: Path) -> None:
+def test_the_waits_of_a_single_step_count(tmp_path):
     events = launches(120)
     for n in range(6):
         at = 200 * n + 100
@@ -438,42 +401,30 @@ def test_the_waits_of_a_single_step_count(tmp_path: Path) -> None:
         known = [f"{finding.claims[name]}" for name in ("graphs", "waits", "waiting_op")]
         assert known == ["possible", "6", "aten::item"]
     waiting = found_whole(trace, "blocking_calls")
-    assert waiting is not None
     assert f"{waiting.claims['calls']} {waiting.claims['name']}" == "6 cudaStreamSynchronize"
 
 
-@pytest.mark.parametrize(
-    ("call", "category", "graphs"),
-    [("cudaLaunchKernel", "cuda_runtime", True), ("urEnqueueKernelLaunch", "xpu_runtime", False)],
-)
-def test_cuda_graphs_are_for_gpus_that_have_them(
-    tmp_path: Path, call: str, category: str, graphs: bool
-) -> None:
+@pytest.mark.parametrize(("call", "category", "graphs"), [
+    ("cudaLaunchKernel", "cuda_runtime", True), ("urEnqueueKernelLaunch", "xpu_runtime", False)
+])  # fmt: skip
+def test_cuda_graphs_are_for_gpus_that_have_them(tmp_path, call, category, graphs):
     trace = trace_of(tmp_path, *launches(120, call, category))
     for rule in ("overhead_bound", "short_calls"):
-        finding = found_whole(trace, rule)
-        assert finding is not None
-        assert (finding.claims["graphs"] == "advised") is graphs
+        assert (found_whole(trace, rule).claims["graphs"] == "advised") is graphs
 
 
 @pytest.mark.parametrize(("ahead", "length", "paced"), [(40, 300, True), (60, 300, False), (60, 60, True)])
-def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(
-    tmp_path: Path, ahead: float, length: float, paced: bool
-) -> None:
+def test_where_work_is_queued_the_cpu_alone_does_not_set_the_pace(tmp_path, ahead, length, paced):
     """A kernel in each ms, and 12 gaps: where the GPU is hardly ever busy, it cannot gain much either."""
     events: list[Event] = []
     for n in range(12):
         at = 1000 * n
         events += [cpu("aten::mm", at, 500), launch(at + 510, n + 1), kernel(at + 510 + ahead, length, n + 1)]
-    finding = found_whole(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
-    assert (finding.claims["pace"] == "the CPU's") is paced
+    assert (found_whole(trace_of(tmp_path, *events), "overhead_bound").claims["pace"] == "the CPU's") is paced
 
 
 @pytest.mark.parametrize(("between", "severity"), [(10, ""), (11, "low"), (25, "low"), (26, "medium")])
-def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(
-    tmp_path: Path, between: float, severity: str
-) -> None:
+def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(tmp_path, between, severity):
     """Of each 100 us, the GPU waits so many for a launch."""
     events: list[Event] = []
     for n in range(120):
@@ -482,7 +433,7 @@ def test_short_calls_weigh_as_much_as_the_gpu_waits_for_them(
     assert (finding.severity if finding else "") == severity
 
 
-def test_anomaly_detection_comes_before_all_other_advice(tmp_path: Path) -> None:
+def test_anomaly_detection_comes_before_all_other_advice(tmp_path):
     """It launches most of the short kernels itself."""
     events = launches(120)
     for n in range(120):
@@ -492,14 +443,11 @@ def test_anomaly_detection_comes_before_all_other_advice(tmp_path: Path) -> None
     trace = trace_of(tmp_path, *events)
     for rule in ("overhead_bound", "short_calls"):
         finding = found_whole(trace, rule)
-        assert finding is not None
         assert "anomaly" in (finding.claims.get("why"), f"{finding.claims.get('advice')}")
 
 
 @pytest.mark.parametrize("more", ["dispatch", "launch"])
-def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surprise(
-    tmp_path: Path, more: str
-) -> None:
+def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surprise(tmp_path, more):
     """Kernels of 2 us, 100 us apart: half of that outside of ops, the rest in an op or on the way."""
     events: list[Event] = []
     for n in range(20):
@@ -509,43 +457,38 @@ def test_where_next_to_nothing_is_launched_the_gaps_outside_of_ops_are_no_surpri
     trace = trace_of(tmp_path, *events)
     assert f"({more} " in verdict_of(Part(trace)).reason
     finding = found_whole(trace, "overhead_bound")
-    assert finding is not None
     assert "more per launch" in f"{finding.claims['advice']}"
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_what_is_partly_compiled_is_not_told_to_be(tmp_path: Path, compiled: bool) -> None:
+def test_what_is_partly_compiled_is_not_told_to_be(tmp_path, compiled):
     """One of five launches is a compiled region's."""
     events: list[Event] = []
     for n in range(50):
         name = "Torch-Compiled Region: 0/0" if compiled and not n % 5 else "aten::mul"
         events += [cpu(name, 200 * n, 150), launch(200 * n + 140, n + 1), kernel(200 * n + 146, 3, n + 1)]
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert (finding.claims["compiled"], finding.claims["graphs"]) == (compiled, "advised")
 
 
 @pytest.mark.parametrize("name", ["Optimizer.step#AdamW.step", "update"])
-def test_an_optimizer_on_the_cpu(tmp_path: Path, name: str) -> None:
+def test_an_optimizer_on_the_cpu(tmp_path, name):
     """Most of each step are ops that launch nothing; only of PyTorch's optimizers it is known what helps."""
     events: list[Event] = []
     for n in range(3):
         at = 10_000 * n
         events += [
-            step(n, at, 9_900),
-            *run(at + 100, 500, n + 1),
-            cpu(name, at + 500, 9_000, "user_annotation"),
-        ]
+            step(n, at, 9_900), *run(at + 100, 500, n + 1), cpu(name, at + 500, 9_000, "user_annotation")
+        ]  # fmt: skip
         events += [cpu("aten::addcmul_", at + 600 + 400 * k, 390) for k in range(20)]
         events += run(at + 9_700, 2, n + 10)
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert f"{finding.claims['advice']}" == ("on the GPU" if name == "update" else "optimizer on the CPU")
     assert finding.claims["short_of"] is None
 
 
 @pytest.mark.parametrize("op", ["aten::_cudnn_rnn", "aten::lstm_by_hand"])
-def test_what_a_library_launches_for_each_time_step(tmp_path: Path, op: str) -> None:
+def test_what_a_library_launches_for_each_time_step(tmp_path, op):
     """One op launches 200 kernels, on two streams in turn."""
     events = [step(0, 0, 4_200), cpu(op, 50, 4_100)]
     for n in range(200):
@@ -559,7 +502,7 @@ def test_what_a_library_launches_for_each_time_step(tmp_path: Path, op: str) -> 
     assert "streams_in_turn" not in told  # one op uses both
 
 
-def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
+def test_where_launches_block_faster_kernels_would_help(tmp_path):
     """Every kernel holds the CPU up, so the CPU alone does not set the pace."""
 
     def told(blocks: bool) -> Finding:
@@ -577,7 +520,7 @@ def test_where_launches_block_faster_kernels_would_help(tmp_path: Path) -> None:
     assert f"{told(True).claims['advice']}" == "unblock"
 
 
-def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
+def test_many_values_that_are_read_one_by_one(tmp_path):
     def told(values: int) -> str:
         events: list[Event] = []
         for n in range(3 * values):
@@ -587,7 +530,6 @@ def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
             events.append(cpu("cudaStreamSynchronize", at + 15, 100, "cuda_runtime"))
         events += [step(n, 300.0 * values * n - 2, 300.0 * values - 5) for n in range(3)]
         finding = found(trace_of(tmp_path, *events), "blocking_calls")
-        assert finding is not None
         return f"{finding.claims['why']}"
 
     assert told(20) == "read once"
@@ -595,7 +537,7 @@ def test_many_values_that_are_read_one_by_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("way", "told"), [(IN, False), ("HtoD (Pinned -> Device)", True)])
-def test_waits_that_are_pageable_copies_are_told_once(tmp_path: Path, way: str, told: bool) -> None:
+def test_waits_that_are_pageable_copies_are_told_once(tmp_path, way, told):
     """The device is busy with the copies meanwhile: "leave them" would be wrong where pinning helps."""
     events: list[Event] = []
     for n in range(50):
@@ -609,24 +551,21 @@ def test_waits_that_are_pageable_copies_are_told_once(tmp_path: Path, way: str, 
 
 
 @pytest.mark.parametrize(("length", "fires"), [(20_000, True), (40, False)])
-def test_one_launch_that_takes_long_is_not_many(tmp_path: Path, length: float, fires: bool) -> None:
+def test_one_launch_that_takes_long_is_not_many(tmp_path, length, fires):
     """One in the middle, of a kernel that ran before: no first use."""
     events: list[Event] = []
     for n in range(20):
         at = 60.0 * n + (length if n > 10 else 0)
         took = length if n == 10 else 40
         events += [
-            cpu("aten::mul", at, took + 8),
-            launch(at + 2, n, took),
-            kernel(at + took + 5, 10, n, name="mul"),
-        ]
+            cpu("aten::mul", at, took + 8), launch(at + 2, n, took), kernel(at + took + 5, 10, n, name="mul")
+        ]  # fmt: skip
     finding = found(trace_of(tmp_path, *events), "overhead_bound")
-    assert finding is not None
     assert f"{finding.claims['advice']}".startswith("one launch" if fires else "more per launch")
 
 
 @pytest.mark.parametrize("lost", ["ids", "one thread", "every call"])
-def test_work_without_launches(tmp_path: Path, lost: str) -> None:
+def test_work_without_launches(tmp_path, lost):
     """Calls that lost their ids are there to be looked at; calls that are not there are not."""
     events = []
     for n in range(20):
@@ -638,26 +577,17 @@ def test_work_without_launches(tmp_path: Path, lost: str) -> None:
     if lost == "one thread":  # and of another the launches are there
         here += [cpu("aten::add", 0, 90), *run(20, 10, 99)]
     finding = found(trace_of(tmp_path, *here), "little_use")
-    assert finding is not None
     assert f"{finding.claims['advice']}" == ("no ids" if lost == "ids" else "launches left out")
 
 
 @pytest.mark.parametrize(
-    ("stacks", "memory", "advice"),
-    [
-        (False, 0, ""),
-        (True, 0, "stacks"),
-        (True, 1, "stacks, memory"),
-    ],
-)
-def test_only_what_was_recorded_can_be_left_out(
-    tmp_path: Path, stacks: bool, memory: int, advice: str
-) -> None:
+    ("stacks", "memory", "advice"), [(False, 0, ""), (True, 0, "stacks"), (True, 1, "stacks, memory")]
+)  # fmt: skip
+def test_only_what_was_recorded_can_be_left_out(tmp_path, stacks, memory, advice):
     """The profiler holds the GPU up between two kernels."""
     events = [*run(10, 100, 1), cpu("aten::mm", 100, 2100), *run(2200, 300, 2)]
     events.append(cpu("Buffer Flush", 150, 2000, "overhead"))
     events += [cpu("train", 0, 3000, "python_function")] if stacks else []
     finding = found_whole(trace_of(tmp_path, *events, profile_memory=memory), "profiler_overhead")
-    assert finding is not None
     assert "gaps" in finding.claims
     assert f"{finding.claims['recorded']}" == advice

@@ -1,7 +1,5 @@
 """Two recordings compared in a session without a terminal: partners, differences, aligning."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 
@@ -61,14 +59,14 @@ def in_view(session: Session, event: Event) -> bool:
     return shown and (event.source, lane, depth) in rows
 
 
-def test_one_recording_is_not_compared() -> None:
+def test_one_recording_is_not_compared():
     session = Session.open(EAGER)
     assert session.layout is SINGLE
     assert session.comparing.beside() == ()
     assert session.navigator.scene.sources[0].letter == ""
 
 
-def test_what_is_not_known_yet_is_said() -> None:
+def test_what_is_not_known_yet_is_said():
     session = Session.open(EAGER, COMPILED)
     session.navigator.select(0)
     assert session.layout is PAIR
@@ -78,7 +76,7 @@ def test_what_is_not_known_yet_is_said() -> None:
     assert session.comparing.differences == ()
 
 
-def test_the_first_matched_steps_are_aligned_and_shown() -> None:
+def test_the_first_matched_steps_are_aligned_and_shown():
     session = opened()
     a, b = traces(session)
     first = [named(trace, "ProfilerStep#", Kind.ANNOTATION)[0] for trace in (a, b)]
@@ -101,7 +99,7 @@ def test_the_first_matched_steps_are_aligned_and_shown() -> None:
     assert session.navigator.view == before
 
 
-def test_every_matched_event_is_its_partners_partner() -> None:
+def test_every_matched_event_is_its_partners_partner():
     session = opened()
     links = [source.links for source in session.navigator.scene.sources]
     a, b = traces(session)
@@ -123,7 +121,7 @@ def test_every_matched_event_is_its_partners_partner() -> None:
     assert links[0].partner[steps[0]].tolist() == steps[1]
 
 
-def test_selecting_lights_the_partner_and_tells_both_times() -> None:
+def test_selecting_lights_the_partner_and_tells_both_times():
     session = opened()
     a, b = traces(session)
     gemm, other = named(a, "nvjet")[3], named(b, "nvjet")[3]
@@ -148,7 +146,7 @@ def test_selecting_lights_the_partner_and_tells_both_times() -> None:
     assert [source.partner for source in session.navigator.scene.sources] == [-1, -1]
 
 
-def test_what_only_one_has_is_said_and_has_no_partner() -> None:
+def test_what_only_one_has_is_said_and_has_no_partner():
     session = opened()
     _, b = traces(session)
     session.navigator.select(named(b, "triton_poi")[0], of=1)
@@ -159,7 +157,7 @@ def test_what_only_one_has_is_said_and_has_no_partner() -> None:
     assert session.navigator.scene.sources[0].partner == -1
 
 
-def test_the_partner_comes_into_view_where_it_would_be_off_the_screen() -> None:
+def test_the_partner_comes_into_view_where_it_would_be_off_the_screen():
     session = opened()
     a, b = traces(session)
     session.navigator.zoom(60)
@@ -169,7 +167,7 @@ def test_the_partner_comes_into_view_where_it_would_be_off_the_screen() -> None:
         assert in_view(session, Event(1, named(b, "nvjet")[n]))
 
 
-def test_aligning_keeps_the_selection_where_it_is() -> None:
+def test_aligning_keeps_the_selection_where_it_is():
     session = opened()
     a, b = traces(session)
     gemm, other = named(a, "nvjet")[4], named(b, "nvjet")[4]
@@ -185,11 +183,10 @@ def test_aligning_keeps_the_selection_where_it_is() -> None:
     # What only one has is aligned at what comes before it.
     session.navigator.select(named(b, "triton_poi")[0], of=1)
     assert session.comparing.align().startswith("only B has this: aligned at ")
-    before = named(a, "nvjet")[1], named(b, "nvjet")[1]
-    assert len(set(starts(session, *before))) == 1
+    assert len(set(starts(session, *(named(a, "nvjet")[1], named(b, "nvjet")[1])))) == 1
 
 
-def test_marks_matches_and_gaps_move_along() -> None:
+def test_marks_matches_and_gaps_move_along():
     session = opened()
     _, b = traces(session)
     session.draw_gaps()
@@ -214,20 +211,18 @@ def test_marks_matches_and_gaps_move_along() -> None:
     assert session.navigator.scene.event == Event(1, int(gaps.after[session.gaps.at or 0]))
 
 
-def test_the_differences_one_after_the_other_and_around() -> None:
+def test_the_differences_one_after_the_other_and_around():
     session = opened()
     comparing = session.comparing
     told = comparing.differences
     assert len(told) > 2
     seen = []
     for n, one in enumerate(told):
-        said = comparing.next(1)
-        assert said.startswith(f"difference {n + 1} of {len(told)}")
+        assert comparing.next(1).startswith(f"difference {n + 1} of {len(told)}")
         assert comparing.at == n
         assert comparing.told() == (f"difference {n + 1}", one.text)
         event = session.navigator.scene.event
         if len(one.events_a) or len(one.events_b):
-            assert event is not None
             assert event.slice in ((one.events_a, one.events_b)[event.source]).tolist()
             assert in_view(session, event)
         seen.append(event)
@@ -244,22 +239,18 @@ def test_the_differences_one_after_the_other_and_around() -> None:
     assert comparing.told() == ()
 
 
-def test_the_only_difference_is_gone_through_place_by_place() -> None:
+def test_the_only_difference_is_gone_through_place_by_place():
     session = opened()
     found = session.comparing.compute()
     one = next(one for one in found.comparison.explanations if len(one.places) == 3)
     session.comparing.use(replace(found, comparison=replace(found.comparison, explanations=(one,))))
     said = [session.comparing.next(step) for step in (1, 1, 1, 1, -1)]
     assert [text.partition("; place ")[2][:6] for text in said] == [
-        "1 of 3",
-        "2 of 3",
-        "3 of 3",
-        "1 of 3",
-        "3 of 3",
-    ]
+        "1 of 3", "2 of 3", "3 of 3", "1 of 3", "3 of 3"
+    ]  # fmt: skip
 
 
-def test_a_difference_is_shown_where_it_is_in_both() -> None:
+def test_a_difference_is_shown_where_it_is_in_both():
     session = opened()
     a, b = traces(session)
     comparing = session.comparing
@@ -267,8 +258,7 @@ def test_a_difference_is_shown_where_it_is_in_both() -> None:
     gelu, mul, triton = named(a, "Gelu"), named(a, "BinaryFunctor"), named(b, "triton_poi")
     assert a.duration[mul].sum() > a.duration[gelu].sum(), "what takes most is shown"
     for n in range(3):
-        said = comparing.show(which, n)
-        assert f"place {n + 1} of 3" in said
+        assert f"place {n + 1} of 3" in comparing.show(which, n)
         scene = session.navigator.scene
         assert scene.event == Event(1, triton[n])
         assert scene.sources[0].partner == mul[n], "both are lit"
@@ -279,7 +269,7 @@ def test_a_difference_is_shown_where_it_is_in_both() -> None:
 
 
 @pytest.mark.parametrize("theme", ["colored", "plain"])
-def test_what_only_one_has_is_marked_with_and_without_colors(theme: str) -> None:
+def test_what_only_one_has_is_marked_with_and_without_colors(theme):
     session = opened(size=(160, 40))
     if theme == "plain":
         sources = session.navigator.scene.sources
@@ -302,9 +292,8 @@ def test_what_only_one_has_is_marked_with_and_without_colors(theme: str) -> None
     assert "+gemm" not in text
 
 
-def test_the_marks_on_the_headings_are_where_the_events_are() -> None:
-    session = opened()
-    scene = session.navigator.scene
+def test_the_marks_on_the_headings_are_where_the_events_are():
+    scene = opened().navigator.scene
     for of, source in enumerate(scene.sources):
         links, view, trace = source.links, scene.local(of).view, source.trace
         assert links is not None
@@ -319,7 +308,7 @@ def test_the_marks_on_the_headings_are_where_the_events_are() -> None:
         assert not links.alone_in(7, view).any()
 
 
-def test_a_recording_beside_itself_differs_in_nothing() -> None:
+def test_a_recording_beside_itself_differs_in_nothing():
     session = opened(EAGER, EAGER)
     comparing = session.comparing
     assert comparing.differences == ()
@@ -331,7 +320,7 @@ def test_a_recording_beside_itself_differs_in_nothing() -> None:
     assert comparing.beside()[-1] == ("  B - A = 0", False)
 
 
-def test_recordings_are_called_by_what_tells_them_apart(tmp_path: Path) -> None:
+def test_recordings_are_called_by_what_tells_them_apart(tmp_path):
     session = Session.open(EAGER, COMPILED)
     assert [session.navigator.scene.title(of) for of in (0, 1)] == ["A mlp_eager", "B mlp_compile"]
     paths = []
@@ -344,7 +333,7 @@ def test_recordings_are_called_by_what_tells_them_apart(tmp_path: Path) -> None:
     assert [session.navigator.scene.title(of) for of in (0, 1)] == ["A one/run", "B two/run"]
 
 
-def test_a_lane_whose_rule_is_scrolled_off_says_whose_it_is() -> None:
+def test_a_lane_whose_rule_is_scrolled_off_says_whose_it_is():
     session = opened(size=(80, 10))
     _, b = traces(session)
     assert "A stream" not in "\n".join(picture(session))

@@ -1,14 +1,12 @@
 """Layouts without a terminal: what the recordings of a session are called, and where they lie on the axis."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 from tests.kineto import cpu, run, step
 
-from tracetui.session.layout import JOB, PAIR, SINGLE, Layout
+from tracetui.session.layout import JOB, PAIR, SINGLE
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
 from tracetui.timeline.frame import paint
@@ -27,11 +25,11 @@ def ranks(folder: Path, *numbers: object, apart: float = 100.0) -> list[Recordin
 
 
 @pytest.mark.parametrize(("count", "layout"), [(1, SINGLE), (2, PAIR), (3, JOB), (8, JOB)])
-def test_so_many_recordings_have_a_usual_layout(tmp_path: Path, count: int, layout: Layout) -> None:
+def test_so_many_recordings_have_a_usual_layout(tmp_path, count, layout):
     assert Session(ranks(tmp_path, *range(count))).layout is layout
 
 
-def test_two_recordings_may_be_a_job(tmp_path: Path) -> None:
+def test_two_recordings_may_be_a_job(tmp_path):
     session = Session(ranks(tmp_path, 3, 1), layout=JOB)
     scene = session.navigator.scene
     assert [scene.title(of) for of in range(2)] == ["3 rank_0", "1 rank_1"]
@@ -46,12 +44,12 @@ def test_two_recordings_may_be_a_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("numbers", [(0, 0, 1), (0, None, 1), (0, "1", 2), (True, 0, 2), (0, 1, 10**7)])
-def test_without_known_ranks_they_are_counted(tmp_path: Path, numbers: tuple[object, ...]) -> None:
+def test_without_known_ranks_they_are_counted(tmp_path, numbers):
     sources = Session(ranks(tmp_path, *numbers)).navigator.scene.sources
     assert [source.letter for source in sources] == ["0", "1", "2"]
 
 
-def test_a_job_goes_from_rank_to_rank(tmp_path: Path) -> None:
+def test_a_job_goes_from_rank_to_rank(tmp_path):
     session = Session(ranks(tmp_path, 0, 1, 2))
     session.lanes.resize(120, 40)
     assert session.draw_gaps() == 0

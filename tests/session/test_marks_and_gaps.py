@@ -1,14 +1,12 @@
 """Marks and gaps of a session, recent traces, samples: small cases with the exact answer."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kineto import Event, cpu, run
+from tests.kineto import Event, cpu, run, trace_of
 from tests.recorded import load
 
 from tracetui.analysis.idle.gap_list import gaps_of
@@ -18,6 +16,7 @@ from tracetui.session import baselines, gap_navigator, recent, samples
 from tracetui.session.gap_navigator import gap_order, next_gap
 from tracetui.session.history import LONGEST, History
 from tracetui.session.mark_navigator import MarkNavigator
+from tracetui.session.marks import event_of, mark_on
 from tracetui.session.query import matches
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
@@ -41,7 +40,7 @@ def session_of(tmp_path: Path, *events: Event) -> Session:
 EVENTS = [cpu("whole", 0, 1000), cpu("long", 100, 400), cpu("tiny", 600, 0.001), cpu("other", 700, 100)]
 
 
-def test_a_mark_is_on_the_selected_event_or_in_the_middle(tmp_path: Path) -> None:
+def test_a_mark_is_on_the_selected_event_or_in_the_middle(tmp_path):
     session = session_of(tmp_path, *EVENTS)
     session.navigator.show(0, 1_000_000)
     middle = session.marks.here()
@@ -58,11 +57,10 @@ def test_a_mark_is_on_the_selected_event_or_in_the_middle(tmp_path: Path) -> Non
     assert session.navigator.scene.marks == ()
 
 
-def test_a_mark_without_an_event_gets_one_and_keeps_its_words(tmp_path: Path) -> None:
+def test_a_mark_without_an_event_gets_one_and_keeps_its_words(tmp_path):
     session = session_of(tmp_path, *EVENTS)
     trace = session.active.trace
-    plain = session.marks.here()._replace(time=100_000, label="words", note="more", name="")
-    session.marks.put(plain)
+    session.marks.put(session.marks.here()._replace(time=100_000, label="words", note="more", name=""))
     session.navigator.select(int(np.flatnonzero(trace.start == 100_000)[0]))
     here = session.marks.here()
     assert (here.label, here.note, here.name) == ("words", "more", "long")
@@ -70,7 +68,7 @@ def test_a_mark_without_an_event_gets_one_and_keeps_its_words(tmp_path: Path) ->
     assert session.marks.here() == session.marks.marks.at(100_000)
 
 
-def test_going_to_a_mark_selects_its_event_but_does_not_come_closer(tmp_path: Path) -> None:
+def test_going_to_a_mark_selects_its_event_but_does_not_come_closer(tmp_path):
     session = session_of(tmp_path, *EVENTS)
     navigator = session.navigator
     at = {navigator.trace.name_of(i): i for i in range(4)}
@@ -89,7 +87,7 @@ def test_going_to_a_mark_selects_its_event_but_does_not_come_closer(tmp_path: Pa
     assert navigator.selected is None
 
 
-def test_marks_one_after_the_other(tmp_path: Path) -> None:
+def test_marks_one_after_the_other(tmp_path):
     session = session_of(tmp_path, *EVENTS)
     assert session.marks.next() is None
     session.navigator.show(0, 1_000_000)
@@ -99,17 +97,14 @@ def test_marks_one_after_the_other(tmp_path: Path) -> None:
     seen = []
     for _ in range(5):
         mark = session.marks.next()
-        assert mark is not None
         seen.append(mark.time)
         session.marks.go_to(mark)
     assert seen == [200_000, 200_001, 200_002, 900_000, 200_000]
     session.navigator.center_on(500_000)  # away from the last one
-    following = session.marks.next()
-    assert following is not None
-    assert following.time == 900_000
+    assert session.marks.next().time == 900_000
 
 
-def test_marks_of_two_recordings_stand_on_one_clock(tmp_path: Path) -> None:
+def test_marks_of_two_recordings_stand_on_one_clock(tmp_path):
     session = session_of(tmp_path, *EVENTS)
     session.navigator.show(0, 1_000_000)
     session.marks.put(session.marks.here()._replace(time=300_000, label="first"))
@@ -126,7 +121,7 @@ def test_marks_of_two_recordings_stand_on_one_clock(tmp_path: Path) -> None:
     assert (session.navigator.active, session.navigator.selected) == (1, 1)
 
 
-def test_saved_marks_are_drawn_and_those_of_an_earlier_trace_named(tmp_path: Path) -> None:
+def test_saved_marks_are_drawn_and_those_of_an_earlier_trace_named(tmp_path):
     session = session_of(tmp_path, *EVENTS)
     session.marks.put(session.marks.here()._replace(time=300_000, label="kept"))
     again = session_of(tmp_path, *EVENTS)
@@ -135,13 +130,11 @@ def test_saved_marks_are_drawn_and_those_of_an_earlier_trace_named(tmp_path: Pat
     later = session_of(tmp_path, *({**e, "ts": e["ts"] + 5e6} for e in EVENTS))
     assert later.marks.restore() == "1 mark of an earlier trace at this path: l lists them"
     assert later.navigator.scene.marks == ()
-    file = state_file("marks", str(tmp_path / "t.json"))
-    assert file is not None
-    file.write_text("{")
+    state_file("marks", str(tmp_path / "t.json")).write_text("{")
     assert "cannot be read; their file" in MarkNavigator(session_of(tmp_path, *EVENTS).navigator).restore()
 
 
-def test_gaps_in_their_two_orders(tmp_path: Path) -> None:
+def test_gaps_in_their_two_orders(tmp_path):
     lengths = (30, 10, 50, 20)
     ends = np.cumsum([10 + length for length in lengths])
     events = [e for n, at in enumerate([0, *ends.tolist()]) for e in run(100 + at, 10, n + 1)]
@@ -171,7 +164,7 @@ def told(session: Session) -> tuple[str, ...]:
     return () if gaps.current is None else gap_line(session.active.whole, gaps.current, gaps.small)
 
 
-def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
+def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path):
     session = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
     assert session.gaps.soon  # of a small trace they are sorted at once
     assert session.gaps.next(1) is not None
@@ -181,7 +174,6 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     assert session.gaps.order_text == "by time"
     session.navigator.show(20_000, 60_000)
     said = session.gaps.next(-1)
-    assert said is not None
     assert said.startswith("gap 1 of 2, by time: idle for 40.000 µs; e explains it; ")
     assert clauses(said, 70).endswith("; e explains it…"), "a narrow screen keeps the key"
     length, cause, *_, ended = told(session)
@@ -192,15 +184,11 @@ def test_a_gap_is_told_with_its_place_length_and_cause(tmp_path: Path) -> None:
     session.gaps.minimum = 30_000
     session.gaps.toggle_order()
     said = session.gaps.next(1)
-    assert said is not None
     assert said.startswith("gap 1 of 1, longest first: idle for 40.000 µs; e explains it; ")
-    bare = session_of(tmp_path, *EVENTS)
-    assert bare.gaps.next(1) is None
+    assert session_of(tmp_path, *EVENTS).gaps.next(1) is None
 
 
-def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(tmp_path, monkeypatch):
     session = session_of(tmp_path, *run(100, 10, 1), *run(150, 10, 2), *run(180, 10, 3))
     results = session.active.whole
     session.gaps.next(1)
@@ -217,25 +205,24 @@ def test_in_a_large_trace_a_key_press_finds_nothing_about_a_gap(
     assert len(small) > 2
 
 
-def test_a_name_that_looks_like_a_field_is_a_name(tmp_path: Path) -> None:
+def test_a_name_that_looks_like_a_field_is_a_name(tmp_path):
     trace = load(write(tmp_path / "q.json", cpu("cat::mm", 0, 5), cpu("mm", 10, 5), cpu("cat", 20, 5)))
     assert matches(trace, "cat::mm").tolist() == [True, False, False]
     assert matches(trace, "name:mm").tolist() == [True, True, False]
     assert matches(trace, "cat").tolist() == [True, False, True]
 
 
-def test_the_history_forgets_the_oldest() -> None:
+def test_the_history_forgets_the_oldest():
     history, views = History(), [Viewport(float(n), 1.0, 10) for n in range(LONGEST + 10)]
     for view in views:
         history.leave(view)
         history.leave(view)
     now = Viewport(-1.0, 1.0, 10)
-    back = list(iter(lambda: history.back(now), None))
-    assert back == views[: -LONGEST - 2 : -1]
+    assert list(iter(lambda: history.back(now), None)) == views[: -LONGEST - 2 : -1]
     assert history.forward(now) == now
 
 
-def test_recent_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
+def test_recent_traces(tmp_path, monkeypatch, state):
     paths = [tmp_path / f"{n}.json" for n in range(recent.KEPT + 3)]
     for n, path in enumerate(paths):
         path.write_text("x")
@@ -258,11 +245,11 @@ def test_recent_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: P
     [(0, "just now"), (59.9, "just now"), (60, "1 min ago"), (3599, "59 min ago"), (3600, "1 h ago"),
      (86399, "23 h ago"), (86400, "1 d ago"), (864000, "10 d ago")],
 )  # fmt: skip
-def test_how_long_ago(seconds: float, text: str) -> None:
+def test_how_long_ago(seconds, text):
     assert recent.ago(seconds) == text
 
 
-def test_the_samples_in_the_order_of_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_samples_in_the_order_of_reading(tmp_path, monkeypatch):
     assert list(samples.samples())[: len(samples.ABOUT)] == [
         n for n in samples.ABOUT if n in samples.samples()
     ]
@@ -278,7 +265,7 @@ def test_the_samples_in_the_order_of_reading(tmp_path: Path, monkeypatch: pytest
     assert samples.samples() == {}
 
 
-def test_state_files(tmp_path: Path) -> None:
+def test_state_files(tmp_path):
     file = tmp_path / "kind" / "x.json"
     assert readable_state(None) == {}
     assert readable_state(file) == {}
@@ -289,22 +276,16 @@ def test_state_files(tmp_path: Path) -> None:
     assert read_state(file) == {}
     assert not write_state(None, {})
     assert not write_state(file / "below a file.json", {})
-    first = set_aside(file)
-    assert first is not None
-    assert first.name == "x.bad"
+    assert set_aside(file).name == "x.bad"
     for name in ("x.2.bad", "x.3.bad"):
         write_state(file, {})
-        aside = set_aside(file)
-        assert aside is not None
-        assert aside.name == name
+        assert set_aside(file).name == name
     assert set_aside(file) is None
     assert resolved("-") == "-"
     assert os.path.isabs(resolved("x"))
 
 
-def test_a_baseline_takes_along_what_was_recorded_with_it_if_that_is_small(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_baseline_takes_along_what_was_recorded_with_it_if_that_is_small(tmp_path, monkeypatch):
     trace = write(tmp_path / "t.json", *EVENTS)
     meta, folder = tmp_path / "t.meta.json", tmp_path / "kept"
     counts = []
@@ -317,9 +298,7 @@ def test_a_baseline_takes_along_what_was_recorded_with_it_if_that_is_small(
     assert counts == [0, 1, 0]
 
 
-def test_so_many_baselines_are_kept_and_any_of_them_can_be_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_so_many_baselines_are_kept_and_any_of_them_can_be_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(baselines, "MOST", 2)
     trace = str(write(tmp_path / "t.json", *EVENTS))
     for name in ("one", "two", "one", "two"):
@@ -328,16 +307,36 @@ def test_so_many_baselines_are_kept_and_any_of_them_can_be_replaced(
         baselines.keep("three", trace)
 
 
-def test_with_a_path_typed_what_is_there_can_be_chosen(tmp_path: Path) -> None:
+def test_with_a_path_typed_what_is_there_can_be_chosen(tmp_path):
     write(tmp_path / "one.json", *EVENTS)
     (tmp_path / "inner").mkdir()
     typed = choices(f"{tmp_path}/", [], {"sample": tmp_path / "two.json"})
     assert [(one.kind, one.name.rstrip("/")) for one in typed] == [("folder", "inner"), ("file", "one.json")]
 
 
-def test_a_range_is_shown_with_a_fiftieth_more_at_each_end(tmp_path: Path) -> None:
+def test_a_range_is_shown_with_a_fiftieth_more_at_each_end(tmp_path):
     session = session_of(tmp_path, *EVENTS)
     session.navigator.show(100_000, 600_000)
     view = session.navigator.view
     assert abs(view.start_ns - 90_000) <= view.cell / 2
     assert abs(view.end_ns - 610_000) <= view.cell / 2
+
+
+def test_a_mark_on_one_of_two_that_are_alike(tmp_path):
+    """On the lane that it was made on, else on any."""
+    trace = trace_of(tmp_path, *[cpu("aten::mm", 5, 10) | {"tid": tid} for tid in (1, 2, 3)])
+    for i in range(3):
+        assert event_of(trace, mark_on(trace, i, 0)) == i
+    assert event_of(trace, mark_on(trace, 1, 0)._replace(lane="gone")) == 0
+
+
+def test_what_comes_by_a_pipe_has_no_state(tmp_path):
+    assert state_file("marks", "-", tmp_path) is None
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert state_file("marks", str(pipe), tmp_path) is None
+    one, other = (state_file("marks", str(tmp_path / name), tmp_path) for name in ("a.json", "b.json"))
+    assert one is not None
+    assert one != other
+    assert one.parent == tmp_path / "marks"
+    assert one == state_file("marks", str(tmp_path / "x" / ".." / "a.json"), tmp_path)

@@ -1,7 +1,6 @@
 """A session without a terminal: one recording, and two on one clock."""
 
-from __future__ import annotations
-
+import json
 import os
 import shutil
 import subprocess
@@ -10,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.kineto import cpu, run, trace_of
 
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.session.recording import Recording
-from tracetui.session.session import Session
+from tracetui.session.session import Session, same_event
 from tracetui.timeline.frame import paint
 from tracetui.trace import Kind, load
 
@@ -27,7 +27,7 @@ def picture(session: Session) -> str:
     return "\n".join(canvas.text(y) for y in range(canvas.height))
 
 
-def test_it_needs_neither_textual_nor_a_terminal() -> None:
+def test_it_needs_neither_textual_nor_a_terminal():
     code = (
         "import sys; from tracetui.session.session import Session; "
         f"s = Session.open({str(EAGER)!r}); s.search.find('mm'); s.navigator.zoom(2); s.draw_gaps(); "
@@ -37,7 +37,7 @@ def test_it_needs_neither_textual_nor_a_terminal() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
-def test_links_lead_from_an_op_to_its_kernel_and_back() -> None:
+def test_links_lead_from_an_op_to_its_kernel_and_back():
     session = Session.open(EAGER)
     trace = session.active.trace
     assert session.follow(1) == (None, "select an event first")
@@ -54,13 +54,13 @@ def test_links_lead_from_an_op_to_its_kernel_and_back() -> None:
     assert session.follow(-1)[0] == seen[1]
 
 
-def test_at_first_all_is_in_view_with_a_hundredth_more_at_each_end() -> None:
+def test_at_first_all_is_in_view_with_a_hundredth_more_at_each_end():
     scene = Session.open(EAGER).navigator.scene
     low, high = scene.first_view
     assert scene.view.span_ns / (high - low) == pytest.approx(1.02, abs=0.001)
 
 
-def test_gaps_go_from_the_longest_down_and_around() -> None:
+def test_gaps_go_from_the_longest_down_and_around():
     session = Session.open(EAGER)
     count = session.draw_gaps()
     gaps = gaps_of(session.active.whole)
@@ -78,7 +78,7 @@ def test_gaps_go_from_the_longest_down_and_around() -> None:
     assert session.navigator.scene.gap is None
 
 
-def test_scopes_follow_range_view_and_step() -> None:
+def test_scopes_follow_range_view_and_step():
     session = Session.open(TRAIN)
     scopes, navigator = session.scopes, session.navigator
     assert scopes.scope is None
@@ -104,14 +104,14 @@ def test_scopes_follow_range_view_and_step() -> None:
     assert (scopes.scope.kind, scopes.frozen) == ("step", False)
 
 
-def test_a_scope_follows_the_view_only_when_it_was_told_to() -> None:
+def test_a_scope_follows_the_view_only_when_it_was_told_to():
     session = Session.open(EAGER)
     session.navigator.zoom(4)
     session.scopes.follow_view()
     assert session.scopes.scope is None
 
 
-def test_only_a_quiet_change_of_the_range_is_not_told() -> None:
+def test_only_a_quiet_change_of_the_range_is_not_told():
     navigator = Session.open(EAGER).navigator
     told: list[object] = []
     navigator.on_range = lambda: told.append(navigator.range_ns)
@@ -122,7 +122,7 @@ def test_only_a_quiet_change_of_the_range_is_not_told() -> None:
     assert told == [(1000, 2000), None]
 
 
-def test_times_are_gone_to_as_they_are_typed() -> None:
+def test_times_are_gone_to_as_they_are_typed():
     session = Session.open(EAGER)
     low, high = session.navigator.scene.span
     assert session.wrong_time("nonsense")
@@ -141,7 +141,7 @@ def two(offset: int) -> Session:
 
 
 @pytest.mark.parametrize("offset", [0, -3_000_000, 12_345_678])
-def test_two_recordings_stand_on_one_clock(offset: int) -> None:
+def test_two_recordings_stand_on_one_clock(offset):
     session = two(offset)
     first, second = session.navigator.recordings
     low, high = second.trace.span
@@ -158,7 +158,7 @@ def test_two_recordings_stand_on_one_clock(offset: int) -> None:
     assert times == sorted(times)
 
 
-def test_a_walk_goes_from_one_recording_to_the_other() -> None:
+def test_a_walk_goes_from_one_recording_to_the_other():
     session = two(1_000_000)
     session.draw_gaps()
     text = picture(session)
@@ -171,8 +171,7 @@ def test_a_walk_goes_from_one_recording_to_the_other() -> None:
         assert place is not None
         event = session.search.event(place)
         session.navigator.select(event.slice, of=event.source)
-        start = session.navigator.scene.source.start(event.slice)
-        assert session.navigator.view.contains(start)
+        assert session.navigator.view.contains(session.navigator.scene.source.start(event.slice))
         seen.add(event)
     assert len(seen) == len(session.search)
     assert session.active is session.navigator.recordings[session.navigator.active]
@@ -180,8 +179,9 @@ def test_a_walk_goes_from_one_recording_to_the_other() -> None:
     session.navigator.select(0, of=1)
     session.gaps.next(1)
     assert session.gaps.at is not None
-    gaps = gaps_of(session.navigator.recordings[1].whole)
-    assert session.navigator.selected == int(gaps.after[session.gaps.at])
+    assert session.navigator.selected == int(
+        gaps_of(session.navigator.recordings[1].whole).after[session.gaps.at]
+    )
     mark = session.marks.here()._replace(label="here")
     session.marks.put(mark)
     assert session.navigator.recordings[1].marks.here[0].label == "here"
@@ -189,7 +189,7 @@ def test_a_walk_goes_from_one_recording_to_the_other() -> None:
     assert session.navigator.scene.marks[0][0] == mark.time + 1_000_000
 
 
-def test_lanes_scroll_apart_from_those_of_the_devices() -> None:
+def test_lanes_scroll_apart_from_those_of_the_devices():
     session = Session.open(TRAIN)
     session.lanes.resize(100, 12)
     session.lanes.toggle_all()
@@ -201,7 +201,7 @@ def test_lanes_scroll_apart_from_those_of_the_devices() -> None:
 
 
 @pytest.mark.parametrize("when", ["while it is read", "later", "by an older one"])
-def test_a_recording_of_a_changed_file_is_not_current(tmp_path: Path, when: str) -> None:
+def test_a_recording_of_a_changed_file_is_not_current(tmp_path, when):
     """It would be compared in place of what is in the file now."""
     path, other = tmp_path / "t.json.gz", tmp_path / "other.json.gz"
     shutil.copy(EAGER, path)
@@ -217,3 +217,108 @@ def test_a_recording_of_a_changed_file_is_not_current(tmp_path: Path, when: str)
     assert not recording.is_current()
     path.unlink()
     assert not recording.is_current()
+
+
+def test_there_is_no_way_back_from_the_first_view(session):
+    navigator = session.navigator
+    before = navigator.view
+    assert (navigator.back(), navigator.forward()) == (False, False)
+    assert navigator.view == before
+
+
+def test_the_same_event_is_on_the_same_thread(tmp_path):
+    other = cpu("op", 100, 20) | {"tid": 10}
+    elsewhere = cpu("op", 100, 20) | {"pid": 8}
+    whole = trace_of(tmp_path, cpu("first", 0, 5), cpu("op", 100, 20), other, elsewhere)
+    part = trace_of(tmp_path, cpu("op", 100, 20), other)
+    for event in range(2):
+        found = same_event(part, event, whole, 100_000)
+        assert found is not None
+        assert whole.start[found] == 100_000
+        lanes = whole.lanes[whole.lane[found]], part.lanes[part.lane[event]]
+        assert lanes[0].tid == lanes[1].tid
+        assert [whole.processes[lanes[0].process].pid, part.processes[lanes[1].process].pid] == ["9", "9"]
+
+
+def test_what_is_not_the_same_event(tmp_path):
+    """Another name, length, time or thread; or two that are alike."""
+    part = trace_of(tmp_path, cpu("op", 7, 20))
+    for others in (
+        [cpu("other", 7, 20)],
+        [cpu("op", 7, 21)],
+        [cpu("op", 7.001, 20)],
+        [cpu("op", 6.999, 20)],
+        [cpu("op", 7, 20) | {"tid": 10}],
+        [cpu("op", 7, 20), cpu("op", 7, 20)],
+    ):
+        whole = trace_of(tmp_path, cpu("first", 0, 1), *others)
+        assert same_event(part, 0, whole, 7_000) is None, others
+    whole = trace_of(tmp_path, cpu("first", 0, 1), cpu("op", 7, 30), cpu("op", 7, 20), cpu("x", 7, 20))
+    found = same_event(part, 0, whole, 7_000)
+    assert found is not None
+    assert (whole.name_of(found), whole.duration[found]) == ("op", 20_000)
+
+
+def test_a_move_says_whether_it_led_anywhere(tmp_path):
+    path = tmp_path / "t.json"
+    events = [cpu("a", 0, 100), cpu("b", 10, 20), cpu("c", 200, 50), *run(300, 40, 1)]
+    path.write_text(json.dumps({"traceEvents": events}))
+    session = Session.open(path)
+    navigator, trace = session.navigator, session.active.trace
+    session.lanes.resize(100, 30)
+    a, b, c = (next(i for i in range(len(trace)) if trace.name_of(i) == name) for name in "abc")
+    navigator.select(a)
+    for direction, led, event in (
+        ("previous", False, a),
+        ("up", False, a),
+        ("down", True, b),
+        ("next", False, b),
+        ("up", True, a),
+        ("next", True, c),
+        ("previous", True, a),
+    ):
+        assert navigator.move(direction) is led, direction
+        assert navigator.selected == event, direction
+
+
+def test_the_time_of_the_selection_becomes_the_range(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": [cpu("a", 0, 100), cpu("b", 40, 0), cpu("c", 50, 20)]}))
+    session = Session.open(path)
+    navigator, trace = session.navigator, session.active.trace
+    session.lanes.resize(100, 30)
+    navigator.select(None)
+    assert session.select_range() is False
+    assert navigator.scene.band is None
+    for name, band in (("a", (0, 100_000)), ("b", (40_000, 40_001)), ("c", (50_000, 70_000))):
+        navigator.select(next(i for i in range(len(trace)) if trace.name_of(i) == name))
+        assert session.select_range() is True
+        assert navigator.scene.band == band
+
+
+def test_what_is_selected_in_a_beginning_stays_selected_and_in_view(tmp_path):
+    """Nobody has moved: only the selection makes the view stay."""
+    trace = trace_of(tmp_path, *[cpu(f"op {n}", 100 * n, 50) for n in range(40)])
+    whole, part = (Session([Recording(trace)]) for _ in range(2))
+    for session in (whole, part):
+        session.lanes.resize(100, 30)
+    part.navigator.show(1_000_000, 1_200_000)
+    part.navigator.select(11, reveal=False)
+    part.navigator.moved = False
+    assert part.navigator.view != whole.navigator.view
+    whole.go_on_from(part)
+    assert whole.navigator.selected == 11
+    assert whole.navigator.view == part.navigator.view
+
+
+def test_a_beginning_does_not_know_the_base_of_its_times(tmp_path):
+    """It may be at the end of the file: what was selected stays so all the same."""
+    events = [cpu(f"op {n}", 100 * n, 50) for n in range(40)]
+    part = Session([Recording(trace_of(tmp_path, *events))])
+    whole = Session([Recording(trace_of(tmp_path, *events, baseTimeNanoseconds=10**18))])
+    assert whole.active.trace.info.base_ns == 10**18
+    for session in (whole, part):
+        session.lanes.resize(100, 30)
+    part.navigator.select(11)
+    whole.go_on_from(part)
+    assert whole.navigator.selected == 11

@@ -1,7 +1,5 @@
 """A whole visit without a terminal: open, search, select, follow, range, table, export; and back again."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -24,7 +22,7 @@ from tracetui.views.writers import table_text
 TRAIN = Path(__file__).resolve().parent.parent.parent / "sample_traces" / "train.json.gz"
 
 
-def test_a_visit(tmp_path: Path) -> None:
+def test_a_visit(tmp_path):
     session = Session.open(TRAIN)
     navigator, trace = session.navigator, session.active.trace
     session.lanes.resize(120, 36)
@@ -55,13 +53,11 @@ def test_a_visit(tmp_path: Path) -> None:
 
     # The step around it becomes the range; the tables show what starts in it.
     step = session.scopes.find_step()
-    assert step is not None
     navigator.set_range(step.start, step.end)
     session.scopes.to_range()
     scope = session.scopes.scope
     assert scope is not None
-    results = session.active.whole.in_scope(scope)
-    table = averages_table(trace, averages_of(results))
+    table = averages_table(trace, averages_of(session.active.whole.in_scope(scope)))
     mine = averages(load(TRAIN), scope)
     assert table.rows == len(mine)
 

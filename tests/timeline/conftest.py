@@ -1,7 +1,5 @@
 """Traces made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -60,16 +58,11 @@ def trace_of(
         device = lane in streams
         made.append(
             Lane(
-                1 if device else 0,
-                str(lane),
-                f"stream {lane}" if device else lane_name.format(lane),
-                "stream" if device else "thread",
-                0 if device else -1,
-                first,
-                first + len(mine),
-                int(depth[mine].max()) + 1 if len(mine) else 0,
+                1 if device else 0, str(lane), f"stream {lane}" if device else lane_name.format(lane),
+                "stream" if device else "thread", 0 if device else -1, first, first + len(mine),
+                int(depth[mine].max()) + 1 if len(mine) else 0
             )
-        )
+        )  # fmt: skip
     launch = np.full(n, -1, np.int32)
     for device_event, runtime in (launches or {}).items():
         launch[device_event] = runtime
@@ -80,42 +73,22 @@ def trace_of(
     samples = sorted(counters, key=lambda c: (series.index(c[0]), c[1]))
     none32, none64 = np.zeros(0, np.int32), np.zeros(0, np.int64)
     return Trace(
-        info=TraceInfo("made", 0, 0, 0, None),
-        names=names,
-        categories=("cpu_op", "kernel"),
-        processes=(Process("1", "python", "", 0, -1), Process("0", "GPU 0", "", 0, 0)),
-        lanes=tuple(made),
-        start=start,
-        duration=duration,
-        name=np.array([names.index(s[3]) for s in ordered], np.int32),
-        category=(kind == Kind.KERNEL).astype(np.int16),
-        kind=kind,
-        lane=lane_of,
-        depth=depth,
-        parent=parent,
-        correlation=np.full(n, NO_ID, np.int64),
-        external_id=np.full(n, NO_ID, np.int64),
-        launch=launch,
-        op=np.full(n, -1, np.int32),
-        source=np.arange(n, dtype=np.int64),
-        flow_from=none32,
-        flow_to=none32,
-        flow_kind=(),
-        flow_category=np.zeros(0, np.int8),
+        info=TraceInfo("made", 0, 0, 0, None), names=names, categories=("cpu_op", "kernel"),
+        processes=(Process("1", "python", "", 0, -1), Process("0", "GPU 0", "", 0, 0)), lanes=tuple(made),
+        start=start, duration=duration, name=np.array([names.index(s[3]) for s in ordered], np.int32),
+        category=(kind == Kind.KERNEL).astype(np.int16), kind=kind, lane=lane_of, depth=depth, parent=parent,
+        correlation=np.full(n, NO_ID, np.int64), external_id=np.full(n, NO_ID, np.int64), launch=launch,
+        op=np.full(n, -1, np.int32), source=np.arange(n, dtype=np.int64), flow_from=none32, flow_to=none32,
+        flow_kind=(), flow_category=np.zeros(0, np.int8),
         instants=Instants(none64, none32, np.zeros(0, np.int16), none32, none64),
         counters=Counters(
             np.array([c[1] for c in samples], np.int64),
             np.array([series.index(c[0]) for c in samples], np.int32),
-            np.array([c[2] for c in samples], np.float64),
-            tuple(series),
-            tuple(0 for _ in series),
+            np.array([c[2] for c in samples], np.float64), tuple(series), tuple(0 for _ in series)
         ),
-        notices=(),
-        implausible=np.zeros(n, np.bool_),
-        phases={"X": n},
-        first_view=(int(start.min()), int((start + duration).max())) if n else (0, 1),
-        reader=NoFile(),
-    )
+        notices=(), implausible=np.zeros(n, np.bool_), phases={"X": n},
+        first_view=(int(start.min()), int((start + duration).max())) if n else (0, 1), reader=NoFile()
+    )  # fmt: skip
 
 
 def scene_of(
@@ -129,13 +102,9 @@ def scene_of(
 ) -> Scene:
     low, high = trace.first_view
     source = Source(
-        trace,
-        Rows(trace),
-        Palette(trace, theme),
-        short or (lambda n: trace.names[n]),
-        busy_of(trace),
-        series=tuple(counters(trace)),
-    )
+        trace, Rows(trace), Palette(trace, theme), short or (lambda n: trace.names[n]), busy_of(trace),
+        series=tuple(counters(trace))
+    )  # fmt: skip
     layout = lay_out([trace], height).with_counters(len(source.series))
     return Scene((source,), view or fit(low, high, width), layout, span=(low, max(high, low + 1)))
 

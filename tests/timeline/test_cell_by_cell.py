@@ -1,7 +1,5 @@
 """Rows of bars, painted cell by cell in plain Python and compared with the painter's arrays."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 
@@ -12,7 +10,7 @@ from msgspec.structs import replace
 from tracetui.timeline.canvas import BOLD, INK, PAPER, UNDERLINE, cut
 from tracetui.timeline.paint import paint_names, paint_rows
 from tracetui.timeline.scene import Local, Scene
-from tracetui.timeline.themes import DARK, PLAIN, Theme
+from tracetui.timeline.themes import DARK, PLAIN
 from tracetui.timeline.track_layout import Line, Of
 from tracetui.timeline.uncolored import tell_bars_apart
 from tracetui.timeline.viewport import Viewport
@@ -20,7 +18,6 @@ from tracetui.trace.model import Trace
 
 Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]
-
 LEFT, BELOW, SHARES = " ▏▎▍▌▋▊▉█", " ▁▂▃▄▅▆▇█", " .,:;+*%#"
 Cell = tuple[str, int, int, int]
 """Glyph, ink, paper, attributes."""
@@ -191,18 +188,14 @@ def some_slices(rng: random.Random) -> list[tuple[int, int, int, str]]:
 
 
 THEMES = {
-    "colors": DARK,
-    "ascii": replace(DARK, ascii=True),
-    "plain": PLAIN,
-    "plain ascii": replace(PLAIN, ascii=True),
-}
+    "colors": DARK, "ascii": replace(DARK, ascii=True), "plain": PLAIN,
+    "plain ascii": replace(PLAIN, ascii=True)
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
 @pytest.mark.parametrize("seed", range(12))
-def test_the_painter_agrees_with_one_that_paints_cell_by_cell(
-    theme: Theme, seed: int, make: Make, make_scene: MakeScene
-) -> None:
+def test_the_painter_agrees_with_one_that_paints_cell_by_cell(theme, seed, make, make_scene):
     rng = random.Random(seed)
     trace = make(some_slices(rng), streams=[1])
     view = Viewport(float(rng.randrange(-20, 60)), float(rng.choice((1, 3, 8, 10, 17, 33, 64))), 40)
@@ -222,13 +215,10 @@ def test_the_painter_agrees_with_one_that_paints_cell_by_cell(
         expected = Slow(local, line.ref, line.depth, papers).row()
         found = list(
             zip(
-                map(chr, cells.glyph[y].tolist()),
-                cells.ink[y].tolist(),
-                cells.paper[y].tolist(),
-                cells.attributes[y].tolist(),
-                strict=True,
+                map(chr, cells.glyph[y].tolist()), cells.ink[y].tolist(), cells.paper[y].tolist(),
+                cells.attributes[y].tolist(), strict=True
             )
-        )
+        )  # fmt: skip
         for x in range(view.width):
             one, two = found[x], expected[x]
             if one[0] == " " and one[2] == papers[x]:  # nobody sees the ink of an empty cell

@@ -1,7 +1,5 @@
 """Lines from a cause to its effect, the ruler's ticks, how many launches wait: drawn or counted by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections.abc import Callable
@@ -23,7 +21,6 @@ from tracetui.trace.model import Trace
 
 Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]
-
 LINES = {
     # (lane, time) of the cause and of the effect: what is drawn on the four lanes
     ((0, 10), (3, 60)): ("", " │", " └────▼", ""),
@@ -44,9 +41,7 @@ ASCII = str.maketrans("│─└┘┌┐▼▲", "|-++++v^")
 
 @pytest.mark.parametrize("ascii", [False, True])
 @pytest.mark.parametrize("ends", LINES)
-def test_a_line_from_cause_to_effect(
-    ends: tuple[tuple[int, int], tuple[int, int]], ascii: bool, make: Make, make_scene: MakeScene
-) -> None:
+def test_a_line_from_cause_to_effect(ends, ascii, make, make_scene):
     lanes = [(lane, 0, 0, "x") for lane in range(4)]
     trace = make([*lanes, *((lane, at, 1, name) for (lane, at), name in zip(ends, "ab", strict=True))])
     number = {trace.name_of(i): i for i in range(len(trace))}
@@ -64,7 +59,7 @@ def test_a_line_from_cause_to_effect(
     assert set(canvas.ink[2][drawn[2]].tolist()) <= {over_a_bar}
 
 
-def test_ticks_say_their_time() -> None:
+def test_ticks_say_their_time():
     rng = random.Random(2)
     for _ in range(300):
         scale = 10 ** rng.uniform(0, 9)
@@ -96,7 +91,7 @@ def test_ticks_say_their_time() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_delay_and_queue_at_any_moment(seed: int, make: Make) -> None:
+def test_delay_and_queue_at_any_moment(seed, make):
     """Launches on one thread, kernels one after the other on a stream, each after its launch or (by clocks
     that differ) a little before."""
     rng = random.Random(seed)

@@ -1,7 +1,5 @@
 """A chain of Python frames that span the view takes one row, and nothing else is hidden."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path
@@ -64,49 +62,39 @@ def check_rows(trace: Trace, lane: int = 0) -> Rows:
     return rows
 
 
-def test_a_chain_takes_one_row_and_the_rest_moves_up(tmp_path: Path) -> None:
+def test_a_chain_takes_one_row_and_the_rest_moves_up(tmp_path):
     trace = trace_of(tmp_path, CHAIN + BELOW)
     rows = check_rows(trace)
     names = [[trace.names[n] for n in rows.row(0, depth).name] for depth in range(rows.count(0))]
     assert names == [
-        ["frame4"],
-        ["early", "setup", "aten::mm", "step", "late"],
-        ["cudaLaunchKernel", "aten::mm"],
-    ]
+        ["frame4"], ["early", "setup", "aten::mm", "step", "late"], ["cudaLaunchKernel", "aten::mm"]
+    ]  # fmt: skip
     stack = rows.row(0, 0)
     assert int(stack.start[0]) == int(trace.start[0])
     assert int(stack.total[1]) == int(trace.duration[0]), "as long as the outermost"
     assert [rows.drawn(int(i)) for i in rows.frames(0)] == [int(rows.frames(0)[-1])] * 5
 
 
-@pytest.mark.parametrize(
-    ("events", "frames"),
-    [
-        (CHAIN[:2] + BELOW, 0),
-        (CHAIN[:3] + BELOW, 3),
-        ([*CHAIN[:2], event("half", 2, 500), *BELOW], 0),
-        ([event("forward", 0, 1000, "user_annotation"), *CHAIN[1:]], 4),
-        ([{**one, "cat": "cpu_op"} for one in CHAIN], 0),
-    ],
-)
-def test_only_python_frames_that_span_it_and_only_several(
-    tmp_path: Path, events: list[dict[str, Any]], frames: int
-) -> None:
+@pytest.mark.parametrize(("events", "frames"), [
+    (CHAIN[:2] + BELOW, 0), (CHAIN[:3] + BELOW, 3), ([*CHAIN[:2], event("half", 2, 500), *BELOW], 0),
+    ([event("forward", 0, 1000, "user_annotation"), *CHAIN[1:]], 4),
+    ([{**one, "cat": "cpu_op"} for one in CHAIN], 0)
+])  # fmt: skip
+def test_only_python_frames_that_span_it_and_only_several(tmp_path, events, frames):
     assert len(check_rows(trace_of(tmp_path, events)).frames(0)) == frames
 
 
-def test_what_crosses_a_frame_keeps_rows_of_its_own(tmp_path: Path) -> None:
+def test_what_crosses_a_frame_keeps_rows_of_its_own(tmp_path):
     crossing = [
-        event("ProfilerStep#1", 1.5, 990, "user_annotation"),
-        event("data", 1.6, 2, "user_annotation"),
-    ]
+        event("ProfilerStep#1", 1.5, 990, "user_annotation"), event("data", 1.6, 2, "user_annotation")
+    ]  # fmt: skip
     trace = trace_of(tmp_path, CHAIN + BELOW + crossing)
     rows = check_rows(trace)
     assert trace.depth.max() >= 5 + 2
     assert rows.count(0) == trace.lanes[0].rows - 4
 
 
-def test_any_stack(tmp_path: Path) -> None:
+def test_any_stack(tmp_path):
     dice, folded = random.Random(3), 0
 
     def children(start: float, end: float, level: int) -> list[dict[str, Any]]:
@@ -133,9 +121,8 @@ def test_any_stack(tmp_path: Path) -> None:
     assert folded > 30
 
 
-def test_the_rows_stay_where_they_are_at_every_zoom_and_say_what_they_stand_for(tmp_path: Path) -> None:
-    session = Session([Recording(trace_of(tmp_path, CHAIN + BELOW))], DARK)
-    navigator = session.navigator
+def test_the_rows_stay_where_they_are_at_every_zoom_and_say_what_they_stand_for(tmp_path):
+    navigator = Session([Recording(trace_of(tmp_path, CHAIN + BELOW))], DARK).navigator
     lines = navigator.scene.lines(12)
     for factor in (1, 3, 3, 3, 3, 3, 3):
         navigator.zoom(factor)
@@ -143,7 +130,7 @@ def test_the_rows_stay_where_they_are_at_every_zoom_and_say_what_they_stand_for(
         assert "5 Python frames: frame0 … frame4" in paint(navigator.scene, 14).text(TOP)
 
 
-def test_the_arrows_walk_the_chain_within_its_row(tmp_path: Path) -> None:
+def test_the_arrows_walk_the_chain_within_its_row(tmp_path):
     trace = trace_of(tmp_path, CHAIN + BELOW)
     navigator = Session([Recording(trace)], DARK).navigator
     assert navigator.move("next")
@@ -166,7 +153,7 @@ def test_the_arrows_walk_the_chain_within_its_row(tmp_path: Path) -> None:
     assert not any(line.more for line in before if line.of is Of.LANE)
 
 
-def test_a_match_within_the_chain_lights_its_bar(tmp_path: Path) -> None:
+def test_a_match_within_the_chain_lights_its_bar(tmp_path):
     trace = trace_of(tmp_path, CHAIN + BELOW)
     navigator = Session([Recording(trace)], DARK).navigator
     navigator.set_matches([np.array([trace.name_of(i) == "frame2" for i in range(len(trace))])])

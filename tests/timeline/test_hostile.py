@@ -1,7 +1,5 @@
 """Numbers and names that no profiler means: nothing of them may stop the drawing."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 
@@ -21,23 +19,19 @@ from tracetui.trace.model import Lane, Trace
 
 Make = Callable[..., Trace]
 MakeScene = Callable[..., Scene]
-
 times = st.one_of(st.integers(-(2**62), 2**62), st.integers(0, 1000), st.sampled_from([0, 2**53, -1, 2**62]))
 lengths = st.one_of(st.integers(0, 2**62), st.integers(0, 100), st.sampled_from([0, 1, 2**62]))
 
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(times, lengths), min_size=1, max_size=30),
-    st.integers(1, 120),
+    st.lists(st.tuples(times, lengths), min_size=1, max_size=30), st.integers(1, 120),
     st.lists(
         st.sampled_from(["in", "out", "left", "right", "next", "previous", "up", "down", "f"]), max_size=12
     ),
-    st.text(max_size=20),
-)
-def test_any_times(
-    make: Make, make_scene: MakeScene, slices: list[tuple[int, int]], width: int, steps: list[str], name: str
-) -> None:
+    st.text(max_size=20)
+)  # fmt: skip
+def test_any_times(make, make_scene, slices, width, steps, name):
     # Slices overlap as they please: also what the loader promises is not relied upon.
     name = plain(name)
     trace = make([(i % 2, 0, 0, name) for i in range(len(slices))], streams=[1])
@@ -62,20 +56,18 @@ def test_any_times(
         assert all(cell_len(canvas.text(y)) == canvas.width for y in range(12))
 
 
-def test_a_million_lanes_do_not_hang(make: Make, make_scene: MakeScene) -> None:
+def test_a_million_lanes_do_not_hang(make, make_scene):
     n = 100_000
     base = make([(0, 0, 10, "a")])
     trace = dataclasses.replace(
-        base,
-        lanes=tuple(Lane(0, str(i), f"t{i}", "thread", -1, i, i + 1, 1) for i in range(n)),
+        base, lanes=tuple(Lane(0, str(i), f"t{i}", "thread", -1, i, i + 1, 1) for i in range(n)),
         **{
-            name: np.repeat(getattr(base, name), n)
-            for name in ("duration", "name", "kind", "depth", "parent", "launch", "implausible", "category")
+            name: np.repeat(getattr(base, name), n) for name in (
+                "duration", "name", "kind", "depth", "parent", "launch", "implausible", "category"
+            )
         },
-        start=np.arange(n, dtype=np.int64),
-        lane=np.arange(n, dtype=np.int32),
-        first_view=(0, n),
-    )
+        start=np.arange(n, dtype=np.int64), lane=np.arange(n, dtype=np.int32), first_view=(0, n)
+    )  # fmt: skip
     scene = replace(make_scene(trace), layout=lay_out([trace], 20))
     scene = moves.revealed(moves.chosen(scene, n - 1), n - 1, 20, closer=True)
     assert scene.top > n - 40

@@ -1,10 +1,7 @@
 """What the cells of a picture show."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +30,7 @@ def lane(canvas: Canvas, scene: Scene, line: int = 0) -> str:
     return canvas.text(TOP + line)[scene.labels : -EDGE]
 
 
-def test_bars_borders_and_names(make: Make, make_scene: MakeScene) -> None:
+def test_bars_borders_and_names(make, make_scene):
     trace = make([(0, 0, 1000, "aten::linear"), (0, 150, 425, "aten::addmm"), (0, 2025, 50, "tiny")])
     scene = make_scene(trace, Viewport(0.0, 100.0, 30))
     canvas = paint(scene, 10)
@@ -51,7 +48,7 @@ def test_bars_borders_and_names(make: Make, make_scene: MakeScene) -> None:
     assert canvas.paper[TOP + 1, scene.labels + 5] == paper
 
 
-def test_a_tiny_event_alone_stays_visible(make: Make, make_scene: MakeScene) -> None:
+def test_a_tiny_event_alone_stays_visible(make, make_scene):
     trace = make(
         [(0, 0, 10, "first"), (0, 500_000, 1, "tiny"), (0, 700_000, 0, "none"), (0, 999_990, 10, "last")]
     )
@@ -60,7 +57,7 @@ def test_a_tiny_event_alone_stays_visible(make: Make, make_scene: MakeScene) -> 
     assert [i for i, c in enumerate(row) if c != " "] == [0, 50, 70, 99]
 
 
-def test_a_gap_of_an_eighth_stays_visible(make: Make, make_scene: MakeScene) -> None:
+def test_a_gap_of_an_eighth_stays_visible(make, make_scene):
     for offset in range(0, 800, 50):
         trace = make([(0, 0, 10_000 + offset, "a"), (0, 10_100 + offset, 10_000, "a")])
         scene = make_scene(trace, Viewport(0.0, 800.0, 24))
@@ -75,9 +72,7 @@ def test_a_gap_of_an_eighth_stays_visible(make: Make, make_scene: MakeScene) -> 
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=200), st.integers(1, 200)
 )
-def test_no_share_is_painted_over(
-    make: Make, make_scene: MakeScene, parts: list[tuple[int, int]], cell: int
-) -> None:
+def test_no_share_is_painted_over(make, make_scene, parts, cell):
     """Read the picture back: the eighths that one sees are the busy time, to one eighth of a cell."""
     slices, at = [], 0
     for gap, length in parts:
@@ -96,21 +91,18 @@ def test_no_share_is_painted_over(
             seen += 8 - share  # the paper's part is drawn over the bar
         else:
             seen += 8
-    busy = sum(max(0, min(s + d, 40 * cell) - s) for _, s, d, _ in slices)
-    assert abs(seen * cell - 8 * busy) <= cell
+    assert abs(seen * cell - 8 * sum(max(0, min(s + d, 40 * cell) - s) for _, s, d, _ in slices)) <= cell
 
 
-def test_a_gap_between_two_bars_stays_empty(make: Make, make_scene: MakeScene) -> None:
+def test_a_gap_between_two_bars_stays_empty(make, make_scene):
     # Both bars reach a few nanoseconds into the gap's cell: nothing there is an event of its own.
-    trace = make([(0, 0, 1003, "a"), (0, 1097, 1000, "b")])
-    scene = make_scene(trace, Viewport(0.0, 100.0, 22))
-    row = lane(paint(scene, 6), scene)
-    assert row[10] == " "
+    scene = make_scene(make([(0, 0, 1003, "a"), (0, 1097, 1000, "b")]), Viewport(0.0, 100.0, 22))
+    assert lane(paint(scene, 6), scene)[10] == " "
     assert paint(scene, 6).paper[TOP, scene.labels + 10] == DARK.paper
 
 
 @pytest.mark.parametrize("lines", [1, 2, 3])
-def test_crowded_cells_show_their_share(make: Make, make_scene: MakeScene, lines: int) -> None:
+def test_crowded_cells_show_their_share(make, make_scene, lines):
     # 100 kernels of 30 ns every 100 ns: 30 % busy, seen in cells of 2 µs.
     trace = make([(0, 100 * i, 30, f"k{i % 7}") for i in range(200)], streams=[0])
     scene = make_scene(trace, Viewport(0.0, 2000.0, 10))
@@ -126,7 +118,7 @@ def stream_with_a_gap(make: Make) -> tuple[Trace, dict[int, Idle]]:
     return trace, {0: Idle(np.array([1000]), np.array([21_000]), lambda _: ("host: the data loader", "host"))}
 
 
-def test_gaps_carry_their_length_and_cause(make: Make, make_scene: MakeScene) -> None:
+def test_gaps_carry_their_length_and_cause(make, make_scene):
     trace, gaps = stream_with_a_gap(make)
     scene = make_scene(trace, Viewport(0.0, 1000.0, 22)).having(gaps=gaps)
     canvas = paint(scene, 9)
@@ -135,8 +127,7 @@ def test_gaps_carry_their_length_and_cause(make: Make, make_scene: MakeScene) ->
     ground = canvas.paper[TOP + 2 : TOP + 5, scene.labels : -EDGE]
     assert (ground[:, 1:21] == DARK.idle).all()
     assert not (ground[:, [0, 21]] == DARK.idle).any()
-    wide = paint(replace(scene, view=Viewport(0.0, 500.0, 44)), 9)
-    assert "host: the data loader" in lane(wide, scene, 3)
+    assert "host: the data loader" in lane(paint(replace(scene, view=Viewport(0.0, 500.0, 44)), 9), scene, 3)
     chosen = paint(replace(scene, gap=(0, 0, 0)), 9)
     assert (chosen.paper[TOP + 2 : TOP + 5, scene.labels + 1 : -EDGE - 1] == DARK.gap).all()
     folded = paint(replace(scene, layout=scene.layout.with_shown(0, 1)), 9)
@@ -144,7 +135,7 @@ def test_gaps_carry_their_length_and_cause(make: Make, make_scene: MakeScene) ->
     assert "host" not in "".join(folded.text(y) for y in range(9))
 
 
-def test_gaps_have_a_texture_where_the_ground_has_no_color(make: Make, make_scene: MakeScene) -> None:
+def test_gaps_have_a_texture_where_the_ground_has_no_color(make, make_scene):
     trace, gaps = stream_with_a_gap(make)
     for theme, texture in ((PLAIN, "╱"), (SIXTEEN, "╱"), (replace(PLAIN, ascii=True), "/")):
         scene = make_scene(trace, Viewport(0.0, 1000.0, 22), theme=theme).having(gaps=gaps)
@@ -154,10 +145,9 @@ def test_gaps_have_a_texture_where_the_ground_has_no_color(make: Make, make_scen
         assert set(row[1:5]) == {texture}
 
 
-def test_idle_time_has_its_texture_at_every_zoom(make: Make, make_scene: MakeScene) -> None:
+def test_idle_time_has_its_texture_at_every_zoom(make, make_scene):
     """Above the bars, as high as the device is idle: where another stream runs, there is none."""
-    kernels = [(0, 1000 * i, 100, "k") for i in range(80)] + [(1, 40_000, 39_100, "k")]
-    trace = make(kernels, streams=[0, 1])
+    trace = make([(0, 1000 * i, 100, "k") for i in range(80)] + [(1, 40_000, 39_100, "k")], streams=[0, 1])
     for theme, texture in (PLAIN, "╱"), (SIXTEEN, "╱"), (replace(PLAIN, ascii=True), "/"):
         scene = make_scene(trace, Viewport(0.0, 4000.0, 20), theme=theme)
         tall = replace(scene, layout=scene.layout.with_shown(1, 3))
@@ -168,15 +158,13 @@ def test_idle_time_has_its_texture_at_every_zoom(make: Make, make_scene: MakeSce
 
 
 @pytest.mark.parametrize(("late", "red"), [(0, True), (1500, False)])
-def test_idle_time_that_is_not_known_is_not_drawn(
-    tmp_path: Path, make_scene: MakeScene, late: float, red: bool
-) -> None:
+def test_idle_time_that_is_not_known_is_not_drawn(tmp_path, make_scene, late, red):
     """Where the clocks of CPU and GPU differ, the GPU may have worked meanwhile."""
     scene = make_scene(trace_of(tmp_path, *steps(late)))
     assert bool(np.isin(paint(scene, 20).paper, (DARK.idle, DARK.idle_lit)).any()) is red
 
 
-def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make: Make, make_scene: MakeScene) -> None:
+def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make, make_scene):
     trace = make([(0, 0, 1000, "k"), (1, 1000, 9000, "k"), (0, 20_000, 1000, "k")], streams=[0, 1])
     gaps = {0: Idle(np.array([10_000]), np.array([20_000]))}
     scene = make_scene(trace, Viewport(0.0, 1000.0, 21), height=5).having(gaps=gaps)
@@ -196,20 +184,15 @@ def test_a_gap_is_drawn_only_where_the_whole_device_is_idle(make: Make, make_sce
 
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.integers(0, 1)), min_size=1, max_size=60),
-    st.integers(1, 150),
-    st.integers(-50, 500),
-    st.integers(1, 3),
-)
-def test_shares_and_idle_time_read_back_from_any_lines(
-    make: Make, make_scene: MakeScene, kernels: list[tuple[int, int, int]], cell: int, start: int, lines: int
-) -> None:
+    st.integers(1, 150), st.integers(-50, 500), st.integers(1, 3)
+)  # fmt: skip
+def test_shares_and_idle_time_read_back_from_any_lines(make, make_scene, kernels, cell, start, lines):
     """The busy time of a stream adds up over its lines, and red is where nothing runs on its device."""
     slices, ends = [], [0, 0]
     for gap, length, stream in kernels:
         slices.append((stream, ends[stream] + gap, length, "ab"[len(slices) % 2]))
         ends[stream] += gap + length
-    trace = make(slices, streams=[0, 1])
-    scene = make_scene(trace, Viewport(float(start), float(cell), 20))
+    scene = make_scene(make(slices, streams=[0, 1]), Viewport(float(start), float(cell), 20))
     streams = sorted({stream for _, _, stream in kernels})
     layout = scene.layout
     for stream in streams:
@@ -255,7 +238,7 @@ def test_shares_and_idle_time_read_back_from_any_lines(
         assert abs(seen * cell - 8 * lines * whole) <= cell
 
 
-def test_a_long_kernel_says_its_name_and_duration(make: Make, make_scene: MakeScene) -> None:
+def test_a_long_kernel_says_its_name_and_duration(make, make_scene):
     trace = make([(0, 0, 4150, "gemm"), (0, 5000, 290, "add")], streams=[0])
     scene = make_scene(trace, Viewport(0.0, 100.0, 60))
     canvas = paint(scene, 8)
@@ -263,7 +246,7 @@ def test_a_long_kernel_says_its_name_and_duration(make: Make, make_scene: MakeSc
     assert "290" not in lane(canvas, scene, 2)  # it would take more cells
 
 
-def test_names_are_cut_by_cells() -> None:
+def test_names_are_cut_by_cells():
     assert cut("aten::linear", 5) == "aten…"
     assert cut("aten", 4) == "aten"
     assert cell_len(cut("漢字漢字", 5)) <= 5
@@ -273,7 +256,7 @@ def test_names_are_cut_by_cells() -> None:
 
 
 @given(st.text(max_size=30), st.integers(-5, 30))
-def test_any_text_keeps_the_width(text: str, column: int) -> None:
+def test_any_text_keeps_the_width(text, column):
     from tracetui.core.safe_text import plain
 
     canvas = Canvas.blank(20, 1, 7, 0)
@@ -282,30 +265,25 @@ def test_any_text_keeps_the_width(text: str, column: int) -> None:
     assert sum(cell_len(t) for t, _ in canvas.runs(0)) == 20
 
 
-def test_markup_in_a_name_is_text(make: Make, make_scene: MakeScene) -> None:
-    trace = make([(0, 0, 1000, "[bold red]x[/]")])
-    scene = make_scene(trace, Viewport(0.0, 20.0, 50))
+def test_markup_in_a_name_is_text(make, make_scene):
+    scene = make_scene(make([(0, 0, 1000, "[bold red]x[/]")]), Viewport(0.0, 20.0, 50))
     assert lane(paint(scene, 6), scene).startswith("[bold red]x[/]")
 
 
-def test_selection_name_and_matches_have_colors_of_their_own(make: Make, make_scene: MakeScene) -> None:
-    trace = make([(0, 1000 * i, 900, "ab"[i % 2]) for i in range(4)])
-    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+def test_selection_name_and_matches_have_colors_of_their_own(make, make_scene):
+    scene = make_scene(make([(0, 1000 * i, 900, "ab"[i % 2]) for i in range(4)]), Viewport(0.0, 100.0, 40))
     mask = np.array([False, True, False, False])
-    canvas = paint(replace(scene, selected=0).having(same=0, matches=mask), 6)
-    papers = canvas.paper[TOP, scene.labels :]
+    papers = paint(replace(scene, selected=0).having(same=0, matches=mask), 6).paper[TOP, scene.labels :]
     assert papers[3] == DARK.selected
     assert papers[13] == DARK.match
     assert papers[23] == DARK.same
     assert papers[33] not in (DARK.selected, DARK.match, DARK.same, DARK.paper)
 
 
-def test_what_is_lit_shows_in_crowded_cells(make: Make, make_scene: MakeScene) -> None:
-    slices = [(0, 10 * i, 8, f"op{i % 5}") for i in range(100)]
-    trace = make([*slices, (0, 748, 1, "rare")])
+def test_what_is_lit_shows_in_crowded_cells(make, make_scene):
+    trace = make([*[(0, 10 * i, 8, f"op{i % 5}") for i in range(100)], (0, 748, 1, "rare")])
     scene = make_scene(trace, Viewport(0.0, 100.0, 12))
-    rare = list(trace.names).index("rare")
-    lit = paint(scene.having(same=rare), 6)
+    lit = paint(scene.having(same=list(trace.names).index("rare")), 6)
     assert (lit.ink[TOP, scene.labels :] == DARK.hint).nonzero()[0].tolist() == [7]
     mask = np.zeros(len(trace), bool)
     mask[55] = True
@@ -315,7 +293,7 @@ def test_what_is_lit_shows_in_crowded_cells(make: Make, make_scene: MakeScene) -
     assert (chosen.ink[TOP, scene.labels :] == DARK.selected).nonzero()[0].tolist() == [4]
 
 
-def test_the_overview_points_to_matches_and_the_selection(make: Make, make_scene: MakeScene) -> None:
+def test_the_overview_points_to_matches_and_the_selection(make, make_scene):
     trace = make([(0, 0, 100, "k"), (0, 5000, 100, "k"), (0, 9900, 100, "k")], streams=[0])
     scene = make_scene(trace, Viewport(0.0, 1.0, 40))
     mask = np.array([False, True, False])
@@ -325,24 +303,21 @@ def test_the_overview_points_to_matches_and_the_selection(make: Make, make_scene
     assert (line == DARK.selected).nonzero()[0].tolist() == [39]
     assert canvas.paper[0, scene.labels] == DARK.idle_lit
     assert canvas.paper[0, scene.labels + 5] == DARK.idle
-    threads = make_scene(make([(0, 0, 100, "k"), (0, 9900, 100, "k")]), Viewport(0.0, 1.0, 40))
-    canvas = paint(threads, 6)
+    canvas = paint(make_scene(make([(0, 0, 100, "k"), (0, 9900, 100, "k")]), Viewport(0.0, 1.0, 40)), 6)
     assert canvas.paper[0, scene.labels] == DARK.window
     assert canvas.paper[0, scene.labels + 5] == DARK.frame
 
 
-def test_range_and_marks(make: Make, make_scene: MakeScene) -> None:
-    trace = make([(0, 0, 100, "a"), (0, 3900, 100, "a")])
-    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+def test_range_and_marks(make, make_scene):
+    scene = make_scene(make([(0, 0, 100, "a"), (0, 3900, 100, "a")]), Viewport(0.0, 100.0, 40))
     canvas = paint(replace(scene, band=(1000, 2000), marks=((3000, "here"),)), 6)
-    band = (canvas.paper[TOP, scene.labels :] == DARK.band).nonzero()[0]
-    assert band.tolist() == list(range(10, 20))
+    assert (canvas.paper[TOP, scene.labels :] == DARK.band).nonzero()[0].tolist() == list(range(10, 20))
     assert lane(canvas, scene)[30] == "┊"
     assert " 1.00 µs " in canvas.text(1)
     assert "here" in canvas.text(1)
 
 
-def test_one_name_one_color(make: Make) -> None:
+def test_one_name_one_color(make):
     trace = make([(0, 0, 10, "aten::mm"), (1, 0, 10, "kernel")], streams=[1])
     for theme in (DARK, LIGHT):
         palette = Palette(trace, theme)
@@ -352,7 +327,7 @@ def test_one_name_one_color(make: Make) -> None:
             assert palette.of(np.array([name], dtype=np.int32))[0] == palette.color_of(name)
 
 
-def test_without_colors(make: Make, make_scene: MakeScene) -> None:
+def test_without_colors(make, make_scene):
     trace = make([(0, 0, 900, "a"), (0, 900, 1000, "b"), (1, 0, 1000, "k"), (1, 3000, 100, "k")], streams=[1])
     gaps = {0: Idle(np.array([1000]), np.array([3000]))}
     scene = make_scene(trace, Viewport(0.0, 100.0, 40), theme=PLAIN)
@@ -369,24 +344,20 @@ def test_without_colors(make: Make, make_scene: MakeScene) -> None:
     assert chosen.paper[TOP, scene.labels + 2] == PAPER  # the one bar that is not reversed
 
 
-def test_ascii_draws_with_ascii_alone(make: Make, make_scene: MakeScene) -> None:
+def test_ascii_draws_with_ascii_alone(make, make_scene):
     slices = [
-        (0, 0, 1050, "a long name"),
-        (0, 1130, 500, "another"),
-        *[(1, 30 * i, 20, "k") for i in range(99)],
-        (1, 5000, 5, "k"),
-    ]
+        (0, 0, 1050, "a long name"), (0, 1130, 500, "another"), *[(1, 30 * i, 20, "k") for i in range(99)],
+        (1, 5000, 5, "k")
+    ]  # fmt: skip
     trace = make(slices, streams=[1], counters=[("mem", 0, 1.0), ("mem", 2000, 3.0)])
     gaps = {0: Idle(np.array([2990]), np.array([5000]))}
     scene = make_scene(trace, Viewport(0.0, 100.0, 60), theme=replace(DARK, ascii=True))
     canvas = paint(replace(scene, flows=((0, 101),), marks=((100, "m"),)).having(gaps=gaps), 12)
-    text = "".join(canvas.text(y) for y in range(canvas.height))
-    assert text.isascii()
+    assert "".join(canvas.text(y) for y in range(canvas.height)).isascii()
 
 
-def test_the_edge_tells_where_one_is(make: Make, make_scene: MakeScene) -> None:
-    trace = make([(lane, 0, 100, "a") for lane in range(40)])
-    scene = make_scene(trace, height=10)
+def test_the_edge_tells_where_one_is(make, make_scene):
+    scene = make_scene(make([(lane, 0, 100, "a") for lane in range(40)]), height=10)
     marks = []
     for top in (0, 15, 30):
         canvas = paint(replace(scene, top=top), 12)
@@ -396,7 +367,7 @@ def test_the_edge_tells_where_one_is(make: Make, make_scene: MakeScene) -> None:
 
 
 @pytest.mark.parametrize("size", [(1, 1), (5, 1), (8, 2), (9, 3), (14, 4), (200, 60)])
-def test_any_size(make: Make, make_scene: MakeScene, size: tuple[int, int]) -> None:
+def test_any_size(make, make_scene, size):
     trace = make([(0, 0, 1000, "漢字" * 10), (1, 0, 1000, "k")], streams=[1], counters=[("m", 0, 1.0)])
     width, height = size
     scene = make_scene(trace, fit(0, 1000, width), height=height)
@@ -406,12 +377,11 @@ def test_any_size(make: Make, make_scene: MakeScene, size: tuple[int, int]) -> N
         assert cell_len(canvas.text(y)) == canvas.width
 
 
-def test_an_empty_trace(make: Make, make_scene: MakeScene) -> None:
-    scene = make_scene(make([]), fit(0, 1, 20))
-    assert paint(scene, 5).height == 5
+def test_an_empty_trace(make, make_scene):
+    assert paint(make_scene(make([]), fit(0, 1, 20)), 5).height == 5
 
 
-def test_without_colors_what_is_lit_has_textures(make: Make, make_scene: MakeScene) -> None:
+def test_without_colors_what_is_lit_has_textures(make, make_scene):
     trace = make(
         [(0, 0, 1000, "two words"), (0, 1000, 1000, "b"), (0, 2000, 1000, "b"), (0, 3500, 2, "b")],
         streams=[1],
@@ -441,9 +411,8 @@ def canvas_attributes(scene: Scene) -> np.ndarray:
     return paint(scene, 6).attributes[TOP, scene.labels :]
 
 
-def test_lengths_of_gaps_can_be_read_on_any_background(make: Make, make_scene: MakeScene) -> None:
-    trace = make([(0, 0, 100, "k"), (0, 3000, 100, "k")], streams=[0])
-    scene = make_scene(trace, Viewport(0.0, 100.0, 40))
+def test_lengths_of_gaps_can_be_read_on_any_background(make, make_scene):
+    scene = make_scene(make([(0, 0, 100, "k"), (0, 3000, 100, "k")], streams=[0]), Viewport(0.0, 100.0, 40))
     scene = replace(scene, band=(0, 4000)).having(gaps={0: Idle(np.array([100]), np.array([3000]))})
     canvas = paint(scene, 6)
     at = lane(canvas, scene, 1).index("2.90 µs") + scene.labels
@@ -452,7 +421,7 @@ def test_lengths_of_gaps_can_be_read_on_any_background(make: Make, make_scene: M
     assert (chosen.ink[TOP + 1, at], chosen.paper[TOP + 1, at]) == (DARK.paper, DARK.gap)
 
 
-def test_names_in_other_scripts_keep_their_cells_in_ascii(make: Make, make_scene: MakeScene) -> None:
+def test_names_in_other_scripts_keep_their_cells_in_ascii(make, make_scene):
     trace = make([(0, 0, 2000, "層norm"), (0, 2000, 2000, "層norm")])
     scene = make_scene(trace, Viewport(0.0, 100.0, 40), theme=replace(DARK, ascii=True))
     row = lane(paint(scene, 4), scene)
@@ -462,10 +431,9 @@ def test_names_in_other_scripts_keep_their_cells_in_ascii(make: Make, make_scene
     assert len(row) == 40
 
 
-def test_gaps_at_the_ends_of_time(make: Make, make_scene: MakeScene) -> None:
+def test_gaps_at_the_ends_of_time(make, make_scene):
     far = 2**62
-    trace = make([(0, 0, 100, "k")], streams=[0])
-    scene = make_scene(trace, Viewport(-float(far), far / 30, 40))
+    scene = make_scene(make([(0, 0, 100, "k")], streams=[0]), Viewport(-float(far), far / 30, 40))
     gaps = {0: Idle(np.array([-far - far // 2]), np.array([far + far // 2]))}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -473,17 +441,14 @@ def test_gaps_at_the_ends_of_time(make: Make, make_scene: MakeScene) -> None:
     assert " 13,835,058,055 s " in row
 
 
-def test_the_busy_share_in_the_corner_is_never_cut_nor_rounded_to_all_or_nothing(
-    make: Callable[..., Trace], make_scene: Callable[..., Scene]
-) -> None:
+def test_the_busy_share_in_the_corner_is_never_cut_nor_rounded_to_all_or_nothing(make, make_scene):
     shares = ((5_000, "50% overall"), (4, "GPU <0.1%"), (9_999, "GPU 99.9%"), (10_000, "100% overall"))
     for busy, told in shares:
-        trace = make([(0, 0, busy, "k"), (0, 10_000, 0, "k")], streams=[0])
-        scene = make_scene(trace)
+        scene = make_scene(make([(0, 0, busy, "k"), (0, 10_000, 0, "k")], streams=[0]))
         assert paint(scene, 10).text(0)[: scene.labels].strip() == told
 
 
-def test_a_narrow_view_stands_between_its_brackets(make: Make, make_scene: MakeScene) -> None:
+def test_a_narrow_view_stands_between_its_brackets(make, make_scene):
     trace = make([(0, 0, 100, "k"), (0, 99_900, 100, "k")], streams=[0])
     near = replace(make_scene(trace, Viewport(50_000.0, 1.0, 40), theme=PLAIN), selected=1)
     assert "[▁]" in paint(near, 4).text(0) or "[ ]" in paint(near, 4).text(0)

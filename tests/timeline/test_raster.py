@@ -1,7 +1,5 @@
 """The exact busy share of cells, against a slow oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -38,7 +36,7 @@ views = st.builds(
 
 
 @given(row_slices(), views)
-def test_busy_before_is_exact(make: Make, slices: list[tuple[int, int, int, str]], view: Viewport) -> None:
+def test_busy_before_is_exact(make, slices, view):
     trace = make(slices)
     if not len(trace):
         return
@@ -50,9 +48,7 @@ def test_busy_before_is_exact(make: Make, slices: list[tuple[int, int, int, str]
 
 
 @given(row_slices(), views)
-def test_eighths_add_up_and_tell_holes(
-    make: Make, slices: list[tuple[int, int, int, str]], view: Viewport
-) -> None:
+def test_eighths_add_up_and_tell_holes(make, slices, view):
     trace = make(slices)
     if not len(trace):
         return
@@ -81,9 +77,7 @@ def test_eighths_add_up_and_tell_holes(
 
 
 @given(row_slices(), views, st.integers(0, 30))
-def test_a_cell_looks_the_same_wherever_it_is(
-    make: Make, slices: list[tuple[int, int, int, str]], view: Viewport, cells: int
-) -> None:
+def test_a_cell_looks_the_same_wherever_it_is(make, slices, view, cells):
     trace = make(slices)
     if not len(trace) or cells >= view.width:
         return
@@ -96,9 +90,7 @@ def test_a_cell_looks_the_same_wherever_it_is(
 
 
 @given(row_slices(), views)
-def test_hit_agrees_with_the_raster(
-    make: Make, slices: list[tuple[int, int, int, str]], view: Viewport
-) -> None:
+def test_hit_agrees_with_the_raster(make, slices, view):
     trace = make(slices)
     if not len(trace):
         return
@@ -115,7 +107,7 @@ def test_hit_agrees_with_the_raster(
                 assert found == shown.first[0, column]
 
 
-def test_the_name_that_prevails(make: Make) -> None:
+def test_the_name_that_prevails(make):
     # 30 slices in one cell: "long" runs for 94 % of the busy time, though "short" is more frequent.
     slices, at = [], 0
     for i in range(30):
@@ -130,18 +122,16 @@ def test_the_name_that_prevails(make: Make) -> None:
     assert shown.prevailing[0, 0] == -1
 
 
-def test_rows_without_anything_in_view(make: Make) -> None:
-    trace = make([(0, 1000, 10, "a"), (1, 0, 5000, "b")])
-    rows = Rows(trace)
+def test_rows_without_anything_in_view(make):
+    rows = Rows(make([(0, 1000, 10, "a"), (1, 0, 5000, "b")]))
     shown = raster([rows.row(0, 0), rows.row(1, 0), rows.row(1, 7)], Viewport(2000.0, 10.0, 20))
     assert shown.count.tolist() == [[0] * 20, [1] * 20, [0] * 20]
     assert shown.eighths[1].tolist() == [8] * 20
     assert shown.prevailing.tolist() == [[-1] * 20] * 3  # there are not several in a cell
 
 
-def test_row_arrays_hold_every_slice_once(make: Make) -> None:
-    trace = make([(0, 0, 100, "p"), (0, 10, 20, "c"), (0, 12, 5, "d"), (0, 40, 20, "c"), (1, 3, 4, "x")])
-    rows = Rows(trace)
+def test_row_arrays_hold_every_slice_once(make):
+    rows = Rows(make([(0, 0, 100, "p"), (0, 10, 20, "c"), (0, 12, 5, "d"), (0, 40, 20, "c"), (1, 3, 4, "x")]))
     seen = [rows.row(lane, depth).index.tolist() for lane, depth in ((0, 0), (0, 1), (0, 2), (1, 0))]
     assert seen == [[0], [1, 3], [2], [4]]
     assert len(rows.row(0, 3)) == 0

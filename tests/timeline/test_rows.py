@@ -1,7 +1,5 @@
 """The rows of a lane: made all at once by the compiled library, and one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,19 +42,18 @@ def compare(trace: Trace, most: int) -> int:
 @needs_library
 @pytest.mark.parametrize("most", [1, 2, 8, 100])
 @pytest.mark.parametrize("name", ["train", "mlp_eager"])
-def test_samples(name: str, most: int) -> None:
-    path = SAMPLES / f"{name}.json.gz"
-    assert compare(load(path), most) > 1
+def test_samples(name, most):
+    assert compare(load(SAMPLES / f"{name}.json.gz"), most) > 1
 
 
 @needs_library
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30))
-def test_any_slices(slices: list[tuple[int, int, int]]) -> None:
+def test_any_slices(slices):
     nested = [(lane, start * 10, length, "x") for lane, start, length in slices]
     nested += [(lane, 0, 1000, "around") for lane in range(2)]
     compare(trace_of(nested), 3)
 
 
-def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library(monkeypatch):
     monkeypatch.setattr(rows, "LIBRARY", None)
     assert compare(load(SAMPLES / "train.json.gz"), 8) > 5

@@ -1,7 +1,5 @@
 """Several recordings on one axis: each is drawn as it is alone, in its own place and with its own offset."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,7 +53,7 @@ def two_samples(theme: Theme) -> tuple[Scene, list[Scene]]:
     return both, [replace(scene, view=view) for scene, view in zip(alone, views, strict=True)]
 
 
-def test_two_samples_are_drawn_as_each_is_alone() -> None:
+def test_two_samples_are_drawn_as_each_is_alone():
     for theme in (DARK, PLAIN):
         both, alone = two_samples(theme)
         selected = int(np.flatnonzero(alone[1].source.trace.launch >= 0)[0])
@@ -84,9 +82,8 @@ def test_two_samples_are_drawn_as_each_is_alone() -> None:
         assert seen > 12
         assert sum(line.of is Of.RECORDING for line in both.lines(500)) == 2
         assert [y for y in range(height) if picture.text(y).startswith(" run ")] == [
-            TOP,
-            TOP + 1 + alone[0].layout.height,
-        ]
+            TOP, TOP + 1 + alone[0].layout.height
+        ]  # fmt: skip
 
 
 @st.composite
@@ -102,9 +99,7 @@ def rows_of_slices(draw: st.DrawFn) -> list[Slice]:
 
 
 @given(rows_of_slices(), st.integers(-(2**40), 2**40), st.integers(1, 30), st.integers(0, 20))
-def test_a_shifted_recording_is_the_same_picture_elsewhere(
-    slices: list[Slice], offset: int, cell: int, cells: int
-) -> None:
+def test_a_shifted_recording_is_the_same_picture_elsewhere(slices, offset, cell, cells):
     trace = trace_of(slices, streams=[1])
     view = Viewport(0.0, float(cell), 60)
     bare = scene_of(trace, view, short=lambda _: "")
@@ -126,17 +121,13 @@ def pair(*, view: Viewport | None = None, height: int = 40) -> Scene:
     """Two runs of one program: a thread, and a stream with a gap. The second lies 10 µs later, and has a name
     of its own."""
     first = trace_of(
-        [(0, 0, 5000, "step"), (0, 500, 1000, "op"), (1, 1000, 1000, "k"), (1, 4000, 1000, "k")],
-        streams=[1],
-        launches={2: 1},
-        counters=[("memory", 0, 1.0), ("memory", 3000, 2.0)],
-    )
+        [(0, 0, 5000, "step"), (0, 500, 1000, "op"), (1, 1000, 1000, "k"), (1, 4000, 1000, "k")], streams=[1],
+        launches={2: 1}, counters=[("memory", 0, 1.0), ("memory", 3000, 2.0)]
+    )  # fmt: skip
     second = trace_of(
-        [(0, 0, 4000, "other"), (0, 500, 1000, "op"), (1, 1000, 500, "k"), (1, 3000, 1000, "k")],
-        streams=[1],
-        launches={2: 1},
-        counters=[("memory", 0, 5.0)],
-    )
+        [(0, 0, 4000, "other"), (0, 500, 1000, "op"), (1, 1000, 500, "k"), (1, 3000, 1000, "k")], streams=[1],
+        launches={2: 1}, counters=[("memory", 0, 5.0)]
+    )  # fmt: skip
     parts = [scene_of(t, height=height).having(gaps=gaps_of(t)) for t in (first, second)]
     return together((parts[0], 0), (parts[1], 10_000), view=view or Viewport(0.0, 250.0, 60), height=height)
 
@@ -154,7 +145,7 @@ def lit(scene: Scene, y: int, color: int) -> list[int]:
     return np.flatnonzero((canvas.paper[y, part] == color) | (canvas.ink[y, part] == color)).tolist()
 
 
-def test_namesakes_light_up_in_every_recording() -> None:
+def test_namesakes_light_up_in_every_recording():
     scene = pair()
     assert scene.sources[0].trace.names != scene.sources[1].trace.names
     chosen = moves.chosen(scene, 1, of=1)
@@ -167,14 +158,14 @@ def test_namesakes_light_up_in_every_recording() -> None:
     assert [source.same for source in moves.chosen(chosen, -1).sources] == [-1, -1]
 
 
-def test_matches_are_those_of_each_recording() -> None:
+def test_matches_are_those_of_each_recording():
     scene = pair().having(1, matches=np.array([False, True, False, False]))
     assert lit(scene, place(scene, 1, Of.LANE, 0, 1), DARK.match) == [42, 43, 44, 45]
     assert lit(scene, place(scene, 0, Of.LANE, 0, 1), DARK.match) == []
     assert lit(scene, 0, DARK.match) == [(10_500 * 60) // 14_000]
 
 
-def test_the_overview_shows_the_mean_over_all_devices() -> None:
+def test_the_overview_shows_the_mean_over_all_devices():
     scene = pair()
     line = paint(scene, 20).text(0)
     assert "50% overall" in line  # 2 of 4 µs, and 1.5 of 3
@@ -184,14 +175,13 @@ def test_the_overview_shows_the_mean_over_all_devices() -> None:
     assert line[scene.labels + (11_200 * 60) // 14_000] == "▄"
 
 
-def test_a_gap_is_one_of_its_recording() -> None:
+def test_a_gap_is_one_of_its_recording():
     scene = pair()
     shown = moves.gap_shown(replace(scene, gap=(1, 0, 0)), 1, 0, 0, 20)
     assert shown.view.contains(11_500)
     assert shown.view.contains(12_999)
     assert lit(replace(scene, gap=(1, 0, 0)), place(scene, 1, Of.LANE, 1), DARK.paper)
-    columns = lit(replace(scene, gap=(0, 0, 0)), place(scene, 0, Of.LANE, 1), DARK.gap)
-    assert columns == [*range(8, 16)]
+    assert lit(replace(scene, gap=(0, 0, 0)), place(scene, 0, Of.LANE, 1), DARK.gap) == [*range(8, 16)]
     lines = scene.lines(99)
     for of, column in ((0, 10), (1, 48)):
         line = lines[place(scene, of, Of.LANE, 1) - TOP]
@@ -200,7 +190,7 @@ def test_a_gap_is_one_of_its_recording() -> None:
         assert event_at(scene.local(of), line, column) is None
 
 
-def test_the_hit_test_finds_what_is_drawn() -> None:
+def test_the_hit_test_finds_what_is_drawn():
     scene = pair()
     for line in scene.lines(99):
         row = [event_at(scene.local(line.source), line, column) for column in range(60)]
@@ -214,14 +204,13 @@ def test_the_hit_test_finds_what_is_drawn() -> None:
             assert [column for column, found in enumerate(row) if found == i] == list(range(start, end))
 
 
-def test_arrows_lead_from_one_recording_to_the_next() -> None:
+def test_arrows_lead_from_one_recording_to_the_next():
     scene = moves.chosen(pair(), 3, of=0)  # the last kernel of the first run
     found = moves.stepped(scene, "down")
     assert found == (1, 2)  # in the dock their streams stand together
     scene = moves.chosen(scene, found[1], of=found[0])
     assert moves.stepped(scene, "up") == (0, 3)  # the nearest on the axis
-    threads = moves.chosen(scene, 1, of=0)
-    assert moves.stepped(threads, "down") == (1, 0)
+    assert moves.stepped(moves.chosen(scene, 1, of=0), "down") == (1, 0)
     assert moves.stepped(moves.chosen(scene, 0, of=1), "up") == (0, 1)
     assert moves.stepped(moves.chosen(scene, 1, of=1), "down") == (0, 3)  # the first of the dock
     assert moves.stepped(moves.chosen(scene, 3, of=0), "up") == (1, 1)
@@ -232,10 +221,9 @@ def test_arrows_lead_from_one_recording_to_the_next() -> None:
     assert moves.stepped(replace(scene, selected=-1, view=Viewport(9_000.0, 100.0, 60)), "next") == (1, 0)
 
 
-def test_moves_go_by_the_axis() -> None:
+def test_moves_go_by_the_axis():
     far = pair(view=Viewport(0.0, 10.0, 60))
-    there = moves.revealed(far, 1, 20, closer=True, of=1)
-    assert there.view.contains(10_500)
+    assert moves.revealed(far, 1, 20, closer=True, of=1).view.contains(10_500)
     chosen = moves.chosen(far, 1, of=1)
     assert moves.centered(chosen).view.contains(11_000)
     assert moves.look(chosen, Viewport(12_000.0, 10.0, 60)).view.contains(12_000)
@@ -243,7 +231,7 @@ def test_moves_go_by_the_axis() -> None:
     assert moves.zoomed(seen, 2, None).view.column(11_000) == seen.view.column(11_000)
 
 
-def test_a_flow_is_drawn_in_its_own_recording() -> None:
+def test_a_flow_is_drawn_in_its_own_recording():
     scene = moves.chosen(pair(), 2, of=1)
     assert scene.flows == ((1, 2),)
     canvas = paint(scene, 20)
@@ -252,46 +240,42 @@ def test_a_flow_is_drawn_in_its_own_recording() -> None:
     assert "▼" not in "".join(canvas.text(y) for y in range(TOP, place(scene, 1, Of.RECORDING, 1)))
 
 
-def test_each_has_its_heading_and_its_counters() -> None:
+def test_each_has_its_heading_and_its_counters():
     scene = pair()
-    tracks = [Of(of) for of in scene.layout.of.tolist()]
-    assert tracks == [Of.RECORDING, Of.LANE, Of.LANE, Of.COUNTER] * 2
+    assert [Of(of) for of in scene.layout.of.tolist()] == [Of.RECORDING, Of.LANE, Of.LANE, Of.COUNTER] * 2
     assert scene.layout.source.tolist() == [0] * 4 + [1] * 4
     assert values_at(scene.sources[1], 0, 9_999) == ("most 5", "most 5", "")
     assert values_at(scene.sources[1], 0, 10_000)[2] == "5"
     chosen = moves.chosen(scene, 3, of=0)
     assert (chosen.cursor, values_at(scene.sources[0], 0, chosen.cursor)[0]) == (4500, "2 of 2")
-    canvas = paint(scene, 30)
-    assert canvas.text(place(scene, 1, Of.COUNTER, 0))[scene.labels :][:40].strip() == ""
+    assert paint(scene, 30).text(place(scene, 1, Of.COUNTER, 0))[scene.labels :][:40].strip() == ""
     pinned = replace(scene, layout=scene.layout.toggle_pin(6))
     assert "run 2" in paint(replace(pinned, labels=26), 30).text(TOP)
 
 
-def test_threads_of_all_recordings_show_equally_many_rows() -> None:
+def test_threads_of_all_recordings_show_equally_many_rows():
     deep = trace_of([(0, i, 1000 - 2 * i, f"d{i}") for i in range(20)])
     flat = trace_of([(lane, i, 1000 - 2 * i, f"d{i}") for lane in range(2) for i in range(4)])
     assert lay_out([deep, flat], 16).shown.tolist() == [1, 6, 1, 4, 4]
     assert lay_out([flat, deep], 14).shown.tolist() == [1, 4, 4, 1, 4]
 
 
-def test_a_deep_row_among_several_recordings_is_unfolded_only_as_far_as_needed() -> None:
+def test_a_deep_row_among_several_recordings_is_unfolded_only_as_far_as_needed():
     """Alone it shows all of its thread."""
     alone = scene_of(trace_of([(0, i, 1000 - 2 * i, f"d{i}") for i in range(20)]), height=5)
-    both = together((alone, 0), (alone, 0), height=12)
-    for scene, rows in ((alone, 20), (both, 11)):
+    for scene, rows in ((alone, 20), (together((alone, 0), (alone, 0), height=12), 11)):
         track = scene.layout.track_of(Of.LANE, 0, 0)
         assert scene.layout.shown[track] < 11
         assert moves.brought_up(scene, 0, 0, 10, 40).layout.shown[track] == rows
 
 
-def test_lanes_are_arranged_within_their_recording() -> None:
+def test_lanes_are_arranged_within_their_recording():
     scene = pair()
     layout = scene.layout
     assert layout.moved(4, 1) is None  # the heading
     assert layout.moved(5, -1) is None  # above it is its heading
     assert layout.moved(3, 1) is None  # below it the other recording begins
     down = layout.moved(5, 1)
-    assert down is not None
     assert down.ref.tolist() == [0, 0, 1, 0, 1, 1, 0, 0]
     mine = down.with_shown(1, 1).toggle_pin(5)
     first, second = (arrangement(s.trace, mine, s.series, of) for of, s in enumerate(scene.sources))
@@ -310,23 +294,22 @@ def test_lanes_are_arranged_within_their_recording() -> None:
     assert now(replace(scene, layout=mine), 1) == second
 
 
-def test_series_that_come_later_stand_below_their_own_recording() -> None:
+def test_series_that_come_later_stand_below_their_own_recording():
     scene = pair()
     bare = tuple(replace(source, series=()) for source in scene.sources)
     scene = replace(scene, sources=bare, layout=opened(bare, 40))
-    series = counters(scene.sources[0].trace)
-    layout = with_series(scene, 0, series)
+    layout = with_series(scene, 0, counters(scene.sources[0].trace))
     assert [Of(of) for of in layout.of.tolist()].index(Of.COUNTER) == 3
     assert layout.source.tolist() == [0, 0, 0, 0, 1, 1, 1]
 
 
-def test_one_recording_is_drawn_without_any_detour(make: Make) -> None:
+def test_one_recording_is_drawn_without_any_detour(make):
     scene = scene_of(make([(0, 0, 10, "a")]), fit(0, 10, 20))
     assert scene.local(0).view is scene.view
     assert Of.RECORDING not in scene.layout.of
 
 
-def test_idle_ground_beside_a_recording_without_a_device() -> None:
+def test_idle_ground_beside_a_recording_without_a_device():
     """The overview shows when the GPU stood idle, also where another recording has only threads."""
     gpu = scene_of(trace_of([(0, 0, 1000, "op"), (1, 0, 10, "k"), (1, 90, 10, "k")], streams=[1]))
     threads = scene_of(trace_of([(0, 0, 100, "op")]))

@@ -1,7 +1,5 @@
 """Every theme: what can be read, and that no color means two things."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations
@@ -37,9 +35,8 @@ def by_theme(themes: Sequence[Theme]) -> pytest.MarkDecorator:
 
 
 @by_theme(COLORED)
-def test_every_text_can_be_read(theme: Theme) -> None:
-    bars = names(theme) | {getattr(theme, what) for what in LIT} | {theme.many, theme.many_device}
-    for bar in bars:
+def test_every_text_can_be_read(theme):
+    for bar in names(theme) | {getattr(theme, what) for what in LIT} | {theme.many, theme.many_device}:
         assert contrast(text_on(theme, bar), bar) >= 4.5, (bar, text_on(theme, bar))
     for back in (theme.paper, theme.frame):
         for ink in ("text", "dim", "mark"):
@@ -50,7 +47,7 @@ def test_every_text_can_be_read(theme: Theme) -> None:
 
 
 @by_theme(MANY)
-def test_bars_and_lines_stand_out_from_the_paper(theme: Theme) -> None:
+def test_bars_and_lines_stand_out_from_the_paper(theme):
     least = 3 if theme is LIGHT else 3.5
     for bar in names(theme) | {theme.many, theme.many_device, theme.selected, theme.same, theme.match}:
         assert contrast(bar, theme.paper) >= least, bar
@@ -73,31 +70,30 @@ def test_bars_and_lines_stand_out_from_the_paper(theme: Theme) -> None:
 
 
 @by_theme(MANY)
-def test_no_color_means_two_things(theme: Theme) -> None:
+def test_no_color_means_two_things(theme):
     for what in (*LIT, *OTHERS):
         for name in names(theme):
             least = 14 if what in ("hint", *OTHERS) else 22
             assert distance(rgb(getattr(theme, what)), rgb(name)) >= least, (what, name)
     for one, other in combinations(("selected", "same", "match", "gap", "mark", "flow"), 2):
-        colors = getattr(theme, one), getattr(theme, other)
-        assert distance(*map(rgb, colors)) >= 20, (one, other)
+        assert distance(*map(rgb, (getattr(theme, one), getattr(theme, other)))) >= 20, (one, other)
     assert not names(theme) & {theme.many, theme.many_device, theme.busy, theme.area}
 
 
-def test_sixteen_colors_keep_what_is_lit_apart() -> None:
+def test_sixteen_colors_keep_what_is_lit_apart():
     lit = {SIXTEEN.selected, SIXTEEN.same, SIXTEEN.hint, SIXTEEN.match, SIXTEEN.gap}
     assert len(lit) == 5
     assert not lit & names(SIXTEEN)
 
 
-def test_text_becomes_black_where_nothing_less_can_be_read() -> None:
+def test_text_becomes_black_where_nothing_less_can_be_read():
     """On this grey black has a contrast of 4.6, and a 32nd less than that is not enough."""
     assert legible((250, 250, 250), (118, 118, 118)) == (0, 0, 0)
     assert legible((200, 200, 200), (0, 0, 0)) == (200, 200, 200)
 
 
 @pytest.mark.parametrize("eyes", ["protanopia", "deuteranopia"])
-def test_color_blind_eyes_tell_what_is_lit(eyes: str) -> None:
+def test_color_blind_eyes_tell_what_is_lit(eyes):
     theme = COLOR_BLIND
     lit = {what: seen(eyes, getattr(theme, what)) for what in ("selected", "same", "match")}
     for what, color in lit.items():

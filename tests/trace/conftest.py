@@ -1,7 +1,5 @@
 """The small traces of the formats' tests."""
 
-from __future__ import annotations
-
 from ..formats.conftest import event, load_in, trace_of
 
 __all__ = ["event", "load_in", "trace_of"]

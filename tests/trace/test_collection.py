@@ -1,11 +1,8 @@
 """Every recorded trace, against an independent and slow reading of the same file."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter
-from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
 from itertools import compress
@@ -33,9 +30,8 @@ OPS = ("cpu_op", "operator")
 each_file = pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=[pytest.mark.long] if path.stat().st_size > LARGE else []) for path in FILES],
-    ids=lambda path: path.name.split(".")[0],
-    scope="module",
-)
+    ids=lambda path: path.name.split(".")[0], scope="module"
+)  # fmt: skip
 
 
 @lru_cache(maxsize=2)
@@ -115,14 +111,13 @@ def synchronous(trace: Trace) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 @each_file
-def test_no_slice_is_lost(path: Path) -> None:
+def test_no_slice_is_lost(path):
     trace, events = loaded(path), read(path)
     assert trace.phases == Counter(e["ph"] for e in events)
     expected = Counter(
-        (shown_name(e), nanoseconds(e["ts"]), nanoseconds(e.get("dur", e.get("tdur", 0))))
-        for e in events
+        (shown_name(e), nanoseconds(e["ts"]), nanoseconds(e.get("dur", e.get("tdur", 0)))) for e in events
         if e["ph"] == "X"
-    )
+    )  # fmt: skip
     begins = Counter((e.get("name", ""), nanoseconds(e["ts"])) for e in events if e["ph"] == "B")
     mine = synchronous(trace)
     found = Counter(compress(rows(path), mine.tolist()))
@@ -133,7 +128,7 @@ def test_no_slice_is_lost(path: Path) -> None:
 
 
 @each_file
-def test_pairs_end_where_a_stack_says(path: Path) -> None:
+def test_pairs_end_where_a_stack_says(path):
     trace, events = loaded(path), read(path)
     stacks: dict[tuple[str, str], list[tuple[str, int]]] = {}
     expected: Counter[tuple[str, int, int]] = Counter()
@@ -181,7 +176,7 @@ def ops_of_calls(slices: list[Event], calls: list[Event]) -> dict[int, Event]:
 
 
 @each_file
-def test_launches_and_ops(path: Path) -> None:
+def test_launches_and_ops(path):
     trace, events = loaded(path), read(path)
 
     def args(e: dict[str, Any]) -> dict[str, Any]:
@@ -224,7 +219,7 @@ def test_launches_and_ops(path: Path) -> None:
 
 
 @each_file
-def test_columns_are_in_order_and_lanes_cover_them(path: Path) -> None:
+def test_columns_are_in_order_and_lanes_cover_them(path):
     trace = loaded(path)
     key = list(zip(trace.lane.tolist(), trace.start.tolist(), (-trace.duration).tolist(), strict=True))
     assert key == sorted(key)
@@ -244,7 +239,7 @@ def test_columns_are_in_order_and_lanes_cover_them(path: Path) -> None:
 
 
 @each_file
-def test_flows_join_what_the_file_joins(path: Path) -> None:
+def test_flows_join_what_the_file_joins(path):
     trace, events = loaded(path), read(path)
     ids: dict[Any, set[str]] = {}
     for e in events:
@@ -259,7 +254,7 @@ def test_flows_join_what_the_file_joins(path: Path) -> None:
 
 
 @each_file
-def test_args_come_back(path: Path) -> None:
+def test_args_come_back(path):
     trace = loaded(path)
     starts = absolute(trace)
     wanted = np.linspace(0, len(trace) - 1, 50, dtype=np.int64)
@@ -275,9 +270,7 @@ def test_args_come_back(path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "workers"), [(700, 1), (40_000, 1), (40_000, 2)])
 @each_file
-def test_any_chunking_gives_the_same_columns(
-    path: Path, size: int, workers: int, load_in: Callable[..., Trace]
-) -> None:
+def test_any_chunking_gives_the_same_columns(path, size, workers, load_in):
     whole = loaded(path)
     # A thousand chunks are enough of a large file.
     other = load_in(path, max(size, whole.info.text_size // 1000), workers, 300_000)

@@ -1,17 +1,15 @@
 """What Cuspy (PyTorch 2.15) writes otherwise than Kineto, and ids that are not those of ops."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.formats.alike import WAYS, made
-from tests.kineto import Event, cpu, kernel, launch, trace_of
+from tests.kineto import Event, cpu, kernel, launch, notices, trace_of
+from tests.kineto import named as places_by_name
 from tests.recorded import ROOT, load
 
 from tracetui.analysis.calls.averages import averages
@@ -52,19 +50,11 @@ def kernels(device: int) -> list[Event]:
     return [label | {"args": {"labels": f"GPU {device}"}}, kernel(5, 2, device, pid=device)]
 
 
-def at(trace: Trace) -> dict[str, int]:
-    return {trace.name_of(i): i for i in range(len(trace))}
-
-
 def lanes(trace: Trace) -> list[str]:
     return [lane.name for lane in trace.lanes if lane.kind == "thread"]
 
 
-def notices(trace: Trace) -> dict[str, int]:
-    return {notice.kind: notice.count for notice in trace.notices}
-
-
-def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path: Path) -> None:
+def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path):
     main = [cpu("forward", 0, 50, **{"External id": 1}), launch(10, 1), kernel(20, 3, 1)]
     trace = trace_of(
         tmp_path,
@@ -78,7 +68,7 @@ def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path: Path) -> No
     )
     assert lanes(trace) == ["thread 9 (python3)", "thread 12 (pt_autograd_0)"]
     assert not trace.notices
-    where = at(trace)
+    where = places_by_name(trace)
     for n in range(5):
         (call,) = (i for i in range(len(trace)) if trace.correlation[i] == 1200 + n and trace.kind[i] == 4)
         work = where[f"k{1200 + n}"]
@@ -92,31 +82,27 @@ def test_calls_belong_to_the_thread_whose_ops_contain_them(tmp_path: Path) -> No
     assert [rows[f"op{n}"].self_device for n in range(5)] == [2000] * 5
 
 
-@pytest.mark.parametrize(
-    ("events", "moved"),
-    [
-        (backward(12, HANDLE), 5),
-        ([*backward(12, HANDLE), named(HANDLE, "thread -9 (pt_nccl_watchdg)")], 0),  # it has a name
-        ([*backward(12, HANDLE), named(HANDLE, "thread -2002909504")], 5),  # the number keeps its sign
-        ([*backward(12, HANDLE), *on(HANDLE, cpu("its own op", 0, 5))], 0),
-        ([*backward(12, HANDLE), *on(12, launch(105, 78))], 0),  # CUPTI knows that thread
-        ([event | {"pid": 8} if event["tid"] == HANDLE else event for event in backward(12, HANDLE)], 0),
-        ([*backward(12, HANDLE), *on(HANDLE, *(launch(300 + n, 80 + n) for n in range(4)))], 5),
-        ([*backward(12, HANDLE), *on(HANDLE, *(launch(300 + n, 80 + n) for n in range(6)))], 0),
-        ([*backward(12, HANDLE), *on(HANDLE, launch(110, 80, 20))], 0),  # from one op into the next
-        ([*backward(12, HANDLE), *backward(13, HANDLE + 1, 111)], 10),  # both at once, not quite in step
-        ([*backward(12, HANDLE), *on(HANDLE + 1, launch(104, 90, 1), launch(124, 91, 1))], 5),  # a watchdog
-    ],
-)
-def test_which_calls_change_their_lane(tmp_path: Path, events: list[Event], moved: int) -> None:
+@pytest.mark.parametrize(("events", "moved"), [
+    (backward(12, HANDLE), 5),
+    ([*backward(12, HANDLE), named(HANDLE, "thread -9 (pt_nccl_watchdg)")], 0),  # it has a name
+    ([*backward(12, HANDLE), named(HANDLE, "thread -2002909504")], 5),  # the number keeps its sign
+    ([*backward(12, HANDLE), *on(HANDLE, cpu("its own op", 0, 5))], 0),
+    ([*backward(12, HANDLE), *on(12, launch(105, 78))], 0),  # CUPTI knows that thread
+    ([event | {"pid": 8} if event["tid"] == HANDLE else event for event in backward(12, HANDLE)], 0),
+    ([*backward(12, HANDLE), *on(HANDLE, *(launch(300 + n, 80 + n) for n in range(4)))], 5),
+    ([*backward(12, HANDLE), *on(HANDLE, *(launch(300 + n, 80 + n) for n in range(6)))], 0),
+    ([*backward(12, HANDLE), *on(HANDLE, launch(110, 80, 20))], 0),  # from one op into the next
+    ([*backward(12, HANDLE), *backward(13, HANDLE + 1, 111)], 10),  # both at once, not quite in step
+    ([*backward(12, HANDLE), *on(HANDLE + 1, launch(104, 90, 1), launch(124, 91, 1))], 5),  # a watchdog
+])  # fmt: skip
+def test_which_calls_change_their_lane(tmp_path, events, moved):
     trace = trace_of(tmp_path, cpu("forward", 0, 10), *events)
     threads = {int(trace.lane[i]) for i in range(len(trace)) if trace.kind[i] == Kind.CPU_OP}
     calls = [i for i in range(len(trace)) if 1200 <= trace.correlation[i] < 1400 and trace.kind[i] == 4]
-    here = sum(int(trace.lane[i]) in threads and trace.parent[i] >= 0 for i in calls)
-    assert here == moved
+    assert sum(int(trace.lane[i]) in threads and trace.parent[i] >= 0 for i in calls) == moved
 
 
-def test_calls_that_two_threads_may_have_made_stay_and_it_is_said(tmp_path: Path) -> None:
+def test_calls_that_two_threads_may_have_made_stay_and_it_is_said(tmp_path):
     two = trace_of(tmp_path, *backward(12, HANDLE), *on(13, cpu("all along", 90, 200)))
     assert notices(two) == {"whose_calls": 5}
     assert len(lanes(two)) == 3
@@ -129,7 +115,7 @@ def test_calls_that_two_threads_may_have_made_stay_and_it_is_said(tmp_path: Path
     assert len(lanes(watchdog)) == 2
 
 
-def test_what_is_inside_an_op_and_what_crosses_one() -> None:
+def test_what_is_inside_an_op_and_what_crosses_one():
     rng = random.Random(5)
     for _ in range(300):
         ops = sorted((a, a + rng.randrange(8)) for a in rng.choices(range(30), k=rng.randrange(1, 6)))
@@ -170,7 +156,7 @@ def ops_of(trace: Trace) -> dict[int, tuple[str, str]]:
     return {key: (one, other) for key, (one, other) in found.items()}
 
 
-def test_ids_that_are_the_correlation_are_no_ops(tmp_path: Path) -> None:
+def test_ids_that_are_the_correlation_are_no_ops(tmp_path):
     """As PyTorch wrote them from 2022 to 2023: `aten::empty` has the id that the convolution's launch has."""
     trace = trace_of(
         tmp_path,
@@ -195,7 +181,7 @@ def test_ids_that_are_the_correlation_are_no_ops(tmp_path: Path) -> None:
     assert rows["aten::conv"].device_total == 6000
 
 
-def test_an_op_that_contains_its_launch_is_the_one_that_the_id_names(tmp_path: Path) -> None:
+def test_an_op_that_contains_its_launch_is_the_one_that_the_id_names(tmp_path):
     trace = trace_of(
         tmp_path,
         op("outer", 0, 100, 1),
@@ -222,14 +208,11 @@ def test_an_op_that_contains_its_launch_is_the_one_that_the_id_names(tmp_path: P
     assert notices(trace) == {"other_op": 1}
 
 
-def test_the_id_of_an_annotation_stays(tmp_path: Path) -> None:
+def test_the_id_of_an_annotation_stays(tmp_path):
     trace = trace_of(
-        tmp_path,
-        op("aten::mm", 0, 100, 1),
-        op("note", 10, 50, 2) | {"cat": "user_annotation"},
-        call(20, 5, 2),
-        work(200, 5, 2),
-    )
+        tmp_path, op("aten::mm", 0, 100, 1), op("note", 10, 50, 2) | {"cat": "user_annotation"},
+        call(20, 5, 2), work(200, 5, 2)
+    )  # fmt: skip
     rows = {row.name: row for row in averages(trace).rows()}
     assert rows["note"].self_device == 3000
     assert rows["aten::mm"].self_device == 0
@@ -240,25 +223,22 @@ def copied(way: Any, source: Any, target: Any) -> dict[str, Any]:
     return {"copy kind": way, "src kind": source, "dst kind": target}
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "full"),
-    [
-        ("Memcpy", copied("HtoD", "pinned", "device"), "HtoD (Pinned -> Device)"),
-        ("Memcpy", copied("DtoH", "device", "pageable"), "DtoH (Device -> Pageable)"),
-        ("Memcpy", copied(8, 3, "5"), "DtoD (Device -> Managed)"),
-        ("Memcpy", copied("PtoP", "device_static", 3), "PtoP (Device Static -> Device)"),
-        ("Memcpy", {"copy kind": "HtoD", "src kind": "pinned"}, ""),
-        ("Memcpy", copied(99, 1, 1), ""),
-        ("Memcpy", copied("\x1b[31m", "pinned", "device"), ""),
-        ("Memcpy", copied(["HtoD"], "pinned", "device"), ""),
-        ("Memcpy", [], ""),
-        ("Memset", {"memory kind": 3}, "(Device)"),
-        ("Memset", {"memory kind": "0"}, "(Unknown)"),
-        ("Memset", {"memory kind": -1}, ""),
-        ("Memset", {}, ""),
-    ],
-)  # fmt: skip
-def test_the_names_of_copies_and_memsets(tmp_path: Path, name: str, args: Any, full: str) -> None:
+@pytest.mark.parametrize(("name", "args", "full"), [
+    ("Memcpy", copied("HtoD", "pinned", "device"), "HtoD (Pinned -> Device)"),
+    ("Memcpy", copied("DtoH", "device", "pageable"), "DtoH (Device -> Pageable)"),
+    ("Memcpy", copied(8, 3, "5"), "DtoD (Device -> Managed)"),
+    ("Memcpy", copied("PtoP", "device_static", 3), "PtoP (Device Static -> Device)"),
+    ("Memcpy", {"copy kind": "HtoD", "src kind": "pinned"}, ""),
+    ("Memcpy", copied(99, 1, 1), ""),
+    ("Memcpy", copied("\x1b[31m", "pinned", "device"), ""),
+    ("Memcpy", copied(["HtoD"], "pinned", "device"), ""),
+    ("Memcpy", [], ""),
+    ("Memset", {"memory kind": 3}, "(Device)"),
+    ("Memset", {"memory kind": "0"}, "(Unknown)"),
+    ("Memset", {"memory kind": -1}, ""),
+    ("Memset", {}, ""),
+])  # fmt: skip
+def test_the_names_of_copies_and_memsets(tmp_path, name, args, full):
     expected = f"{name} {full}".strip()
     assert full_name(name, args) == expected
     kind = {"Memcpy": "gpu_memcpy", "Memset": "gpu_memset"}[name]
@@ -267,7 +247,7 @@ def test_the_names_of_copies_and_memsets(tmp_path: Path, name: str, args: Any, f
     assert sorted(trace.name_of(i) for i in range(3)) == sorted([expected, name, name])
 
 
-def test_waits_without_a_stream_have_a_lane_of_their_own(tmp_path: Path) -> None:
+def test_waits_without_a_stream_have_a_lane_of_their_own(tmp_path):
     def wait(tid: int, start: float, correlation: int) -> Event:
         args = {"stream": -1, "wait_on_stream": -1, "correlation": correlation}
         return kernel(start, 1, correlation, tid, "Stream Wait Event", cat="cuda_sync", args=args)
@@ -279,17 +259,17 @@ def test_waits_without_a_stream_have_a_lane_of_their_own(tmp_path: Path) -> None
     trace = trace_of(tmp_path, *events)
     device = [lane.name for lane in trace.lanes if lane.device == 0]
     assert device == ["stream 1", "stream 2", "sync, no stream"]
-    (waits,) = waits_of(trace, np.array([at(trace)["k3"]]))
+    (waits,) = waits_of(trace, np.array([places_by_name(trace)["k3"]]))
     assert not len(waits)  # -1 is not stream 1
     perfetto = trace_of(tmp_path, kernel(5, 9, 1), wait(2147483647, 7, 2))
     assert [lane.name for lane in perfetto.lanes] == ["stream 7", "sync, no stream"]
 
 
-def test_the_mark_of_an_event_in_a_graph_is_no_work(tmp_path: Path) -> None:
+def test_the_mark_of_an_event_in_a_graph_is_no_work(tmp_path):
     replay = launch(0, 1, name="cudaGraphLaunch")
     mark = kernel(11, 0.001, 1, name="EventRecord", cat="graph_event_node")
     trace = trace_of(tmp_path, replay, kernel(5, 2, 1, name="a"), mark, kernel(20, 2, 1, name="b"))
-    where = at(trace)
+    where = places_by_name(trace)
     assert trace.lanes[int(trace.lane[where["EventRecord"]])].name == "stream 7"
     assert work_of_devices(trace)[0].tolist() == [where["a"], where["b"]]
     assert device_events(trace, where["cudaGraphLaunch"]) == [where["a"], where["b"]]
@@ -299,12 +279,11 @@ def test_the_mark_of_an_event_in_a_graph_is_no_work(tmp_path: Path) -> None:
 def flow(phase: str, number: int | str, event: Event, **more: Any) -> Event:
     return (
         {"ph": phase, "cat": "ac2g", "name": "ac2g", "id": number, "bp": "e"}
-        | {key: event[key] for key in ("pid", "tid", "ts")}
-        | more
-    )
+        | {key: event[key] for key in ("pid", "tid", "ts")} | more
+    )  # fmt: skip
 
 
-def test_dependencies_in_a_graph_are_flows_between_its_nodes(tmp_path: Path) -> None:
+def test_dependencies_in_a_graph_are_flows_between_its_nodes(tmp_path):
     """Read alike by the scanner in C and by Python; a launch's flow is none of them, whatever its id."""
     replay = launch(0, 1, name="cudaGraphLaunch")
     a, b, c = (
@@ -324,13 +303,13 @@ def test_dependencies_in_a_graph_are_flows_between_its_nodes(tmp_path: Path) -> 
         for i, j, kind in zip(trace.flow_from, trace.flow_to, trace.flow_category, strict=True)
     ]
     assert found == [("a", "b", GRAPH_DEPENDENCY), ("b", "c", GRAPH_DEPENDENCY)]
-    where = at(trace)
+    where = places_by_name(trace)
     assert device_events(trace, where["cudaGraphLaunch"]) == [where["a"], where["b"], where["c"]]
     one, *others = (made(tmp_path / "t.json", how) for how in WAYS)
     assert all(other == one for other in others)
 
 
-def test_annotations_on_the_gpu_find_theirs_by_their_work(tmp_path: Path) -> None:
+def test_annotations_on_the_gpu_find_theirs_by_their_work(tmp_path):
     def note(name: str, start: float, duration: float, number: int) -> Event:
         return op(name, start, duration, number) | {"cat": "user_annotation"}
 
@@ -356,7 +335,7 @@ def test_annotations_on_the_gpu_find_theirs_by_their_work(tmp_path: Path) -> Non
     assert launch_times(trace, shadows[trace.external_id[shadows] == 102]).tolist() == [200_000]
 
 
-def test_a_format_may_leave_the_names_to_their_arguments() -> None:
+def test_a_format_may_leave_the_names_to_their_arguments():
     """Then the events are read again, in the order of the file, until some that say nothing."""
     read: list[int] = []
 
@@ -375,7 +354,7 @@ def test_a_format_may_leave_the_names_to_their_arguments() -> None:
     assert read == [9, 2, 3]
 
 
-def test_counters_belong_to_their_gpu(tmp_path: Path) -> None:
+def test_counters_belong_to_their_gpu(tmp_path):
     def sample(gpu: int, value: float) -> Event:
         pid, at = f"GPU {gpu} Counters", 10.0 + gpu
         return {"ph": "C", "name": "Power (W)", "pid": pid, "ts": at, "args": {"": value}}
@@ -398,7 +377,7 @@ RECORDED = [
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_recording_of_kineto_with_cuspys_numbers_is_read_as_before(tmp_path: Path, name: str) -> None:
+def test_a_recording_of_kineto_with_cuspys_numbers_is_read_as_before(tmp_path, name):
     """Without the ids of ops on calls and work, and with each thread's calls but the main one's on a lane
     without a name: those of autograd's threads go back, the watchdog's stay where they are."""
     path = ROOT / f"{name}.json.gz"

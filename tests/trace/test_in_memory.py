@@ -1,7 +1,5 @@
 """A file in memory: its bytes whatever becomes of it, mapped or read."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import os
@@ -81,7 +79,7 @@ def mappings(path: Path) -> int:
 
 
 @pytest.mark.parametrize("size", [1, 4096, 4097, 1 << 20, SIZE - 1, SIZE])
-def test_the_bytes_before_and_after_they_are_copied(size: int, path: Path, mapped: None) -> None:
+def test_the_bytes_before_and_after_they_are_copied(size, path, mapped):
     found = opened(path, size)
     assert mappings(path) == 1
     wanted = np.frombuffer(path.read_bytes()[:size], dtype=np.uint8)
@@ -96,17 +94,14 @@ def test_the_bytes_before_and_after_they_are_copied(size: int, path: Path, mappe
     assert np.array_equal(found.bytes, wanted)
 
 
-def test_small_files_are_read(path: Path) -> None:
-    found = opened(path)
-    assert found.bytes.tobytes() == path.read_bytes()
+def test_small_files_are_read(path):
+    assert opened(path).bytes.tobytes() == path.read_bytes()
     if sys.platform == "linux":
         assert mappings(path) == 0
 
 
 @pytest.mark.parametrize("harm", ["cut", "write", "rewrite"])
-def test_who_would_harm_it_waits(
-    harm: str, path: Path, mapped: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_would_harm_it_waits(harm, path, mapped, monkeypatch):
     monkeypatch.setattr(in_memory, "AFTER", 0.3)
     wanted = path.read_bytes()
     found = opened(path)
@@ -124,7 +119,7 @@ def test_who_would_harm_it_waits(
     assert path.read_bytes() != wanted
 
 
-def test_what_nobody_keeps_is_let_go(path: Path, mapped: None) -> None:
+def test_what_nobody_keeps_is_let_go(path, mapped):
     found = opened(path)
     part = found.bytes[5:10]
     del found
@@ -137,9 +132,7 @@ def test_what_nobody_keeps_is_let_go(path: Path, mapped: None) -> None:
     assert mappings(path) == 0
 
 
-def test_what_is_dropped_before_it_was_copied(
-    path: Path, mapped: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_dropped_before_it_was_copied(path, mapped, monkeypatch):
     monkeypatch.setattr(in_memory, "AFTER", 0.2)
     monkeypatch.setattr(in_memory, "_copy", lambda *args: pytest.fail("is not needed"))
     found = opened(path)
@@ -150,7 +143,7 @@ def test_what_is_dropped_before_it_was_copied(
     assert not is_leased(path)
 
 
-def test_without_memory_it_stays_mapped(path: Path, mapped: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_it_stays_mapped(path, mapped, monkeypatch):
     monkeypatch.setattr(in_memory, "_copy", lambda *args: False)
     found = opened(path)
     found.keep()
@@ -160,7 +153,7 @@ def test_without_memory_it_stays_mapped(path: Path, mapped: None, monkeypatch: p
 
 
 @pytest.mark.parametrize("missing", ["lease", "populate", "mremap", "processor"])
-def test_systems_that_cannot(missing: str, path: Path, mapped: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systems_that_cannot(missing, path, mapped, monkeypatch):
     import fcntl
 
     def refused(*args: object) -> None:
@@ -188,14 +181,13 @@ def test_systems_that_cannot(missing: str, path: Path, mapped: None, monkeypatch
 
 
 @pytest.mark.parametrize("worth", [0, 1 << 40])
-def test_a_file_that_is_too_short(worth: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_short(worth, path, monkeypatch):
     monkeypatch.setattr(in_memory, "WORTH", worth)
     with path.open("rb", buffering=0) as file:
-        found = in_memory.in_memory(file, SIZE + 4096)
-        assert not found.bring(slice(0, SIZE + 4096))
+        assert not in_memory.in_memory(file, SIZE + 4096).bring(slice(0, SIZE + 4096))
 
 
-def test_a_file_that_somebody_writes_to(path: Path, mapped: None) -> None:
+def test_a_file_that_somebody_writes_to(path, mapped):
     with path.open("r+b"):
         found = opened(path)
         assert mappings(path) == 0  # no lease: it was read

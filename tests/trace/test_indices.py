@@ -1,7 +1,5 @@
 """Indices give what a look through the column gives."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +18,7 @@ def train() -> Trace:
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_the_index_finds_what_the_column_shows(train: Trace, column: str) -> None:
+def test_the_index_finds_what_the_column_shows(train, column):
     fresh = replace(train)
     values = getattr(fresh, column)
     top = int(values.max())
@@ -35,11 +33,9 @@ def test_the_index_finds_what_the_column_shows(train: Trace, column: str) -> Non
     assert any(without)
 
 
-def test_values_of_more_than_16_bits_and_none_at_all(train: Trace) -> None:
-    random = np.random.default_rng(1)
-    values = random.integers(-1, 300_000, len(train)).astype(np.int32)
-    wide = replace(train, launch=values)
-    index = index_of(wide, "launch")
+def test_values_of_more_than_16_bits_and_none_at_all(train):
+    values = np.random.default_rng(1).integers(-1, 300_000, len(train)).astype(np.int32)
+    index = index_of(replace(train, launch=values), "launch")
     assert index.value.tolist() == sorted({*values.tolist()} - {-1})
     assert index.at.tolist() == [
         i for _, i in sorted((v, i) for i, v in enumerate(values.tolist()) if v >= 0)
@@ -49,16 +45,14 @@ def test_values_of_more_than_16_bits_and_none_at_all(train: Trace) -> None:
     assert having(empty, "flow_to", 3).tolist() == having(empty, "launch", 0, 10**6).tolist() == []
 
 
-def test_the_namesakes_of_a_row(train: Trace) -> None:
+def test_the_namesakes_of_a_row(train):
     fresh = replace(train)
     assert namesakes(fresh, 0, 0, 0) is None
     prepare(fresh)
     for i in range(0, len(fresh), 97):
         lane, depth, name = int(fresh.lane[i]), int(fresh.depth[i]), int(fresh.name[i])
         alike = (fresh.lane == lane) & (fresh.depth == depth) & (fresh.name == name)
-        found = namesakes(fresh, lane, depth, name)
-        assert found is not None
-        assert found.tolist() == np.flatnonzero(alike).tolist()
+        assert namesakes(fresh, lane, depth, name).tolist() == np.flatnonzero(alike).tolist()
     none = namesakes(fresh, 0, fresh.lanes[0].rows - 1, int(fresh.name[fresh.lanes[-1].first]))
     assert none is not None
     assert not len(none)
@@ -66,7 +60,7 @@ def test_the_namesakes_of_a_row(train: Trace) -> None:
 
 @given(st.lists(st.one_of(st.integers(-3, 9), st.integers(-(2**31), 2**31 - 1), st.integers(65_530, 65_540))))
 @pytest.mark.parametrize("size", [0, 1, 7, 66_000])
-def test_positions_of_values_with_the_library_and_without(size: int, values: list[int]) -> None:
+def test_positions_of_values_with_the_library_and_without(size, values):
     column = np.array(values, dtype=np.int32)
     expected = [(v, i) for v, i in sorted((v, i) for i, v in enumerate(values)) if 0 <= v < size]
     with pytest.MonkeyPatch.context() as patch:
@@ -80,7 +74,7 @@ def test_positions_of_values_with_the_library_and_without(size: int, values: lis
 
 @pytest.mark.parametrize("without", [False, True])
 @given(values=st.lists(st.integers(-2, 8), max_size=40))
-def test_the_first_place_of_each_value(without: bool, values: list[int]) -> None:
+def test_the_first_place_of_each_value(without, values):
     with pytest.MonkeyPatch.context() as patch:
         if without:
             patch.setattr(nesting, "LIBRARY", None)
@@ -89,7 +83,7 @@ def test_the_first_place_of_each_value(without: bool, values: list[int]) -> None
 
 
 @pytest.mark.parametrize("most", [1, 5, 9, 400])
-def test_places_of_values(most: int) -> None:
+def test_places_of_values(most):
     """By a pass for each where they are few, by sorting where they are many."""
     random = np.random.default_rng(most)
     for count in (0, 1, 3000):

@@ -1,7 +1,5 @@
 """The union of intervals against a set of points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +12,7 @@ times = st.integers(min_value=0, max_value=60)
 
 
 @given(st.lists(st.tuples(times, st.integers(min_value=0, max_value=12)), max_size=40), times, times)
-def test_union_against_a_set_of_points(some: list[tuple[int, int]], low: int, high: int) -> None:
+def test_union_against_a_set_of_points(some, low, high):
     start = np.array([s for s, _ in some], dtype=np.int64)
     end = np.array([s + d for s, d in some], dtype=np.int64)
     points = {p for s, d in some for p in range(s, s + d)}
@@ -34,7 +32,7 @@ def test_union_against_a_set_of_points(some: list[tuple[int, int]], low: int, hi
     ),
     st.booleans(),
 )
-def test_the_library_equals_numpy(some: list[tuple[int, int]], in_order: bool) -> None:
+def test_the_library_equals_numpy(some, in_order):
     start = np.array([s for s, _ in (sorted(some) if in_order else some)], dtype=np.int64)
     end = start + np.array([d for _, d in (sorted(some) if in_order else some)], dtype=np.int64)
     by_library = union(start, end)
@@ -46,7 +44,7 @@ def test_the_library_equals_numpy(some: list[tuple[int, int]], in_order: bool) -
 
 
 @pytest.mark.parametrize("runs", [1, 2, 5, 64, 192])
-def test_of_several_lanes_one_after_the_other(runs: int) -> None:
+def test_of_several_lanes_one_after_the_other(runs):
     """Each lane's in order, as slices are: as if all were sorted."""
     random = np.random.default_rng(runs)
     for _ in range(50):
@@ -55,20 +53,15 @@ def test_of_several_lanes_one_after_the_other(runs: int) -> None:
         end = start + random.integers(0, 9, len(start))
         one, other = intervals.union(start, end), intervals._by_numpy(start, end)
         assert [one.start.tolist(), one.end.tolist(), one.before.tolist()] == [
-            other.start.tolist(),
-            other.end.tolist(),
-            other.before.tolist(),
-        ]
+            other.start.tolist(), other.end.tolist(), other.before.tolist()
+        ]  # fmt: skip
 
 
 @given(
     st.lists(st.tuples(times, st.integers(0, 12)), max_size=40),
-    st.lists(st.integers(-5, 80), min_size=intervals._FEW + 1, max_size=60),
-    st.booleans(),
-)
-def test_time_before_moments_in_any_order(
-    some: list[tuple[int, int]], moments: list[int], in_order: bool
-) -> None:
+    st.lists(st.integers(-5, 80), min_size=intervals._FEW + 1, max_size=60), st.booleans()
+)  # fmt: skip
+def test_time_before_moments_in_any_order(some, moments, in_order):
     """The library searches on from the last one."""
     start = np.array([s for s, _ in some], dtype=np.int64)
     made = union(start, start + np.array([d for _, d in some], dtype=np.int64))
@@ -83,7 +76,7 @@ def test_time_before_moments_in_any_order(
         assert made.until(time).tolist() == expected
 
 
-def test_time_before_moments_in_a_long_union() -> None:
+def test_time_before_moments_in_a_long_union():
     random = np.random.default_rng(3)
     start = np.cumsum(random.integers(2, 9, 5000))
     made, time = union(start, start + 1), random.integers(-10, int(start[-1]) + 10, 20_000)
@@ -93,7 +86,7 @@ def test_time_before_moments_in_a_long_union() -> None:
 
 
 @given(st.lists(st.tuples(times, st.integers(0, 12)), min_size=1, max_size=40), st.data())
-def test_of_some_positions_of_two_columns(some: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_of_some_positions_of_two_columns(some, data):
     start, duration = np.array(some, dtype=np.int64).T
     at = np.array(data.draw(st.lists(st.integers(0, len(some) - 1), max_size=30)), dtype=np.int64)
     expected = union(start[at], start[at] + duration[at])
@@ -105,7 +98,7 @@ def test_of_some_positions_of_two_columns(some: list[tuple[int, int]], data: st.
         union_of(start.copy(), duration.copy(), np.array([len(some)]))
 
 
-def test_of_all_unions() -> None:
+def test_of_all_unions():
     one, other = union(np.array([0, 20]), np.array([10, 30])), union(np.array([5, 40]), np.array([20, 41]))
     found = all_of([one, EMPTY, other])
     assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == [(0, 30), (40, 41)]
@@ -114,7 +107,7 @@ def test_of_all_unions() -> None:
 
 
 @given(st.lists(st.lists(st.tuples(times, st.integers(0, 12)), max_size=9), max_size=6))
-def test_of_all_unions_as_of_all_intervals(sets: list[list[tuple[int, int]]]) -> None:
+def test_of_all_unions_as_of_all_intervals(sets):
     every = [np.array(some, dtype=np.int64).reshape(-1, 2).T for some in sets]
     start, duration = np.concatenate([np.zeros((2, 0), np.int64), *every], axis=1)
     expected, found = union(start, start + duration), all_of([union(at, at + of) for at, of in every])
@@ -126,7 +119,7 @@ def test_of_all_unions_as_of_all_intervals(sets: list[list[tuple[int, int]]]) ->
     st.lists(st.tuples(times | st.integers(1 << 60, 1 << 61), st.integers(0, 1 << 61) | times), max_size=40),
     st.lists(st.integers(-9, 80) | st.integers(0, 1 << 62), max_size=9),
 )
-def test_a_sum_of_sets(some: list[tuple[int, int]], at: list[int]) -> None:
+def test_a_sum_of_sets(some, at):
     """What is in several counts as often; its sums overflow, and what is asked for does not."""
     start = np.array([s for s, _ in some], dtype=np.int64)
     end = start + np.array([min(d, (1 << 62) // max(1, len(some))) for _, d in some], dtype=np.int64)
@@ -137,3 +130,12 @@ def test_a_sum_of_sets(some: list[tuple[int, int]], at: list[int]) -> None:
         for y, z in zip(low.tolist(), high.tolist(), strict=True)
     ]
     assert found.tolist() == inside
+
+
+def test_a_union_and_its_parts():
+    one = union(np.array([30, 0, 10, 40]), np.array([35, 10, 20, 40]))
+    assert (one.start.tolist(), one.end.tolist(), one.total) == ([0, 30, 40], [20, 35, 40], 25)
+    assert one.until(np.array([-1, 0, 1, 20, 25, 31, 35, 99])).tolist() == [0, 0, 1, 20, 20, 21, 25, 25]
+    low, high = np.array([0, 19, 20, 34, 35, 9]), np.array([5, 31, 30, 36, 99, 3])
+    assert one.overlap(low, high).tolist() == [5, 2, 0, 1, 0, 0]
+    assert one.touching(low, high).tolist() == [20, 25, 0, 5, 0, 0]

@@ -1,7 +1,5 @@
 """Traces that are kept: equal to those that are read, and never used when they are not."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -59,8 +57,7 @@ def written(path: Path, sample: str = "train") -> Path:
 
 @lru_cache(maxsize=2)
 def with_everything(sample: str) -> str:
-    text = gzip.decompress((SAMPLES / f"{sample}.json.gz").read_bytes())
-    document = json.loads(text)
+    document = json.loads(gzip.decompress((SAMPLES / f"{sample}.json.gz").read_bytes()))
     document["traceEvents"] += [
         {"ph": "C", "name": "memory", "pid": 1, "ts": 5 + i, "args": {"bytes": i * 1.5}} for i in range(9)
     ]
@@ -108,10 +105,8 @@ def same(one: Trace, other: Trace, events: int = 200) -> None:
 
 
 # -- what is kept is what was read
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_a_kept_sample_equals_the_one_that_was_read(name: str, cache: Path) -> None:
+def test_a_kept_sample_equals_the_one_that_was_read(name, cache):
     path = SAMPLES / f"{name}.json.gz"
     fresh = load(path)
     assert saved.save(fresh)
@@ -122,7 +117,7 @@ def test_a_kept_sample_equals_the_one_that_was_read(name: str, cache: Path) -> N
     same(fresh, again)
 
 
-def test_every_column_and_encoding(path: Path, cache: Path) -> None:
+def test_every_column_and_encoding(path, cache):
     fresh = load(path)
     assert min(len(fresh.instants.start), len(fresh.counters.start), len(fresh.flow_from)) > 0
     texts = {"plain.json": path.read_bytes(), "zipped.json.gz": gzip.compress(path.read_bytes())}
@@ -138,7 +133,7 @@ def test_every_column_and_encoding(path: Path, cache: Path) -> None:
         same(fresh, load(one))
 
 
-def test_what_repairs_and_oddities_leave(path: Path, cache: Path) -> None:
+def test_what_repairs_and_oddities_leave(path, cache):
     text = path.read_bytes()
     cut = path.with_name("cut.json")
     cut.write_bytes(
@@ -154,7 +149,7 @@ def test_what_repairs_and_oddities_leave(path: Path, cache: Path) -> None:
 @pytest.mark.parametrize(
     "command", [["summary"], ["gaps"], ["table"], ["steps"], ["findings"], ["efficiency"]]
 )
-def test_commands_print_the_same(command: list[str], path: Path, cache: Path) -> None:
+def test_commands_print_the_same(command, path, cache):
     fresh = CliRunner().invoke(main, [*command, str(path), "--json"])
     assert fresh.exit_code == 0
     saved.save(load(path, cache=False))
@@ -163,14 +158,14 @@ def test_commands_print_the_same(command: list[str], path: Path, cache: Path) ->
     assert CliRunner().invoke(main, [*command, str(path), "--json"]).stdout == fresh.stdout
 
 
-def test_a_trace_that_was_found_is_not_written_again(path: Path, cache: Path) -> None:
+def test_a_trace_that_was_found_is_not_written_again(path, cache):
     assert saved.save(load(path))
     before = kept_file(cache).stat().st_ino
     assert saved.save(load(path))
     assert kept_file(cache).stat().st_ino == before
 
 
-def test_values_that_json_has_no_word_for_are_not_kept(path: Path, cache: Path) -> None:
+def test_values_that_json_has_no_word_for_are_not_kept(path, cache):
     path.write_bytes(path.read_bytes().replace(b'"schemaVersion": 1', b'"schemaVersion": 1, "odd": 1e999', 1))
     fresh = load(path)
     if fresh.reader.top.get("odd") is not None:
@@ -179,7 +174,7 @@ def test_values_that_json_has_no_word_for_are_not_kept(path: Path, cache: Path) 
     same(fresh, load(path))
 
 
-def test_a_bar_of_progress_ends_and_cancels(path: Path, cache: Path) -> None:
+def test_a_bar_of_progress_ends_and_cancels(path, cache):
     from tracetui.trace import Cancelled
 
     saved.save(load(path))
@@ -190,7 +185,7 @@ def test_a_bar_of_progress_ends_and_cancels(path: Path, cache: Path) -> None:
         load(path, lambda done, total: False)
 
 
-def test_it_says_at_once_that_it_is_there(path: Path, cache: Path) -> None:
+def test_it_says_at_once_that_it_is_there(path, cache):
     from tracetui.trace import Cancelled
 
     told: list[bool] = []
@@ -208,8 +203,6 @@ def test_it_says_at_once_that_it_is_there(path: Path, cache: Path) -> None:
 
 
 # -- a cache that lies: never a wrong number, never an error
-
-
 def mutated(path: Path, change: Callable[[bytes], bytes]) -> None:
     """Change a file in place, with its times and its inode as they were."""
     status = path.stat()
@@ -217,23 +210,19 @@ def mutated(path: Path, change: Callable[[bytes], bytes]) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
-def test_another_trace_of_the_same_size_time_and_inode(path: Path, cache: Path) -> None:
+def test_another_trace_of_the_same_size_time_and_inode(path, cache):
     saved.save(load(path))
     before = path.stat()
     mutated(path, lambda text: text.replace(b"aten::mm", b"aten::xx"))
     after = path.stat()
     assert (before.st_size, before.st_mtime_ns, before.st_ino) == (
-        after.st_size,
-        after.st_mtime_ns,
-        after.st_ino,
-    )
+        after.st_size, after.st_mtime_ns, after.st_ino
+    )  # fmt: skip
     assert before.st_ctime_ns != after.st_ctime_ns
     assert "aten::xx" in load(path).names
 
 
-def test_a_change_that_leaves_no_time_is_seen_where_samples_are(
-    path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_that_leaves_no_time_is_seen_where_samples_are(path, cache, monkeypatch):
     monkeypatch.setattr(Source, "identity_of", staticmethod(lambda status: (status.st_ino, status.st_size)))
     saved.save(load(path))
     assert saved.find(open_source(path)) is not None
@@ -243,9 +232,7 @@ def test_a_change_that_leaves_no_time_is_seen_where_samples_are(
     assert saved.find(open_source(path)) is None
 
 
-def test_a_file_that_has_just_changed_is_not_kept(
-    path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_has_just_changed_is_not_kept(path, cache, monkeypatch):
     monkeypatch.setattr("tracetui.formats.source._SETTLED", 2_000_000_000)
     assert open_source(path).identity is None
     assert not saved.save(load(path))
@@ -255,7 +242,7 @@ def test_a_file_that_has_just_changed_is_not_kept(
     assert open_source(path).identity is not None
 
 
-def test_a_file_that_changes_while_it_is_read_is_not_kept(path: Path, cache: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_is_not_kept(path, cache):
     fresh = load(path)
     mutated(path, lambda text: text)
     assert not saved.save(fresh)
@@ -264,7 +251,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(path: Path, cache: Pat
     assert not cache.exists()
 
 
-def test_a_pipe_and_standard_input_are_not_kept(path: Path, cache: Path, tmp_path: Path) -> None:
+def test_a_pipe_and_standard_input_are_not_kept(path, cache, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cp", path, pipe]):
@@ -276,7 +263,7 @@ def test_a_pipe_and_standard_input_are_not_kept(path: Path, cache: Path, tmp_pat
 
 
 @pytest.mark.parametrize("what", ["program_of", "FORMAT"])
-def test_another_version(what: str, path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version(what, path, cache, monkeypatch):
     saved.save(load(path))
     monkeypatch.setattr(saved, what, (lambda: "0.0.9 little") if what == "program_of" else 99)
     assert saved.find(open_source(path)) is None
@@ -286,7 +273,7 @@ def test_another_version(what: str, path: Path, cache: Path, monkeypatch: pytest
     assert len(list(cache.iterdir())) == 1
 
 
-def test_the_program_is_told_by_its_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_is_told_by_its_modules(tmp_path, monkeypatch):
     root = tmp_path / "tracetui"
     shutil.copytree(Path(saved.tracetui.__file__).parent, root)
     monkeypatch.setattr(saved.tracetui, "__file__", str(root / "__init__.py"))
@@ -299,7 +286,7 @@ def test_the_program_is_told_by_its_modules(tmp_path: Path, monkeypatch: pytest.
     assert len(set(found)) == 3
 
 
-def test_a_file_cut_short_anywhere(path: Path, cache: Path) -> None:
+def test_a_file_cut_short_anywhere(path, cache):
     saved.save(load(path))
     file = kept_file(cache)
     whole = file.read_bytes()
@@ -316,7 +303,7 @@ def test_a_file_cut_short_anywhere(path: Path, cache: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_flipped_bits(seed: int, kept_bytes: tuple[Path, bytes, Trace], cache: Path) -> None:
+def test_flipped_bits(seed, kept_bytes, cache):
     path, whole, fresh = kept_bytes
     chance = random.Random(seed)
     begin = _PREFIX.unpack(whole[: _PREFIX.size])[1]
@@ -375,17 +362,10 @@ def column(header: dict[str, Any], body: bytearray, group: str, name: str) -> np
 
 
 BAD = {
-    "name": (-1, 1 << 30),
-    "lane": (-1, 1 << 30),
-    "depth": (-1, 1 << 30),
-    "parent": (-2, 1 << 30),
-    "launch": (-2, 1 << 30),
-    "op": (-2, 1 << 30),
-    "category": (-1, 1 << 14),
-    "kind": (-1, 100),
-    "duration": (-1, 1 << 62),
-    "start": (1 << 61, -(1 << 61)),
-}
+    "name": (-1, 1 << 30), "lane": (-1, 1 << 30), "depth": (-1, 1 << 30), "parent": (-2, 1 << 30),
+    "launch": (-2, 1 << 30), "op": (-2, 1 << 30), "category": (-1, 1 << 14), "kind": (-1, 100),
+    "duration": (-1, 1 << 62), "start": (1 << 61, -(1 << 61))
+}  # fmt: skip
 
 
 @pytest.fixture(params=["C", "Python"])
@@ -400,13 +380,7 @@ def _either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.usefixtures("_either")
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("where", [0.0, 0.3, 0.999])
-def test_indices_that_point_nowhere(
-    name: str,
-    where: float,
-    kept_bytes: tuple[Path, bytes, Trace],
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_indices_that_point_nowhere(name, where, kept_bytes, cache, monkeypatch):
     path, whole, fresh = kept_bytes
     monkeypatch.setattr(saved_file, "_ROWS", 100)  # so that borders between blocks are met, too
     place(path, forged(whole, lambda header, body: None))
@@ -425,13 +399,10 @@ def test_indices_that_point_nowhere(
         assert saved.find(open_source(path)) is None, (name, at, bad)
 
 
-@pytest.mark.parametrize(
-    ("group", "name"),
-    [("flows", "flow_from"), ("flows", "flow_to"), ("flows", "flow_category"), ("instants", "name")],
-)
-def test_indices_of_flows_and_instants_that_point_nowhere(
-    group: str, name: str, kept_bytes: tuple[Path, bytes, Trace], cache: Path
-) -> None:
+@pytest.mark.parametrize(("group", "name"), [
+    ("flows", "flow_from"), ("flows", "flow_to"), ("flows", "flow_category"), ("instants", "name")
+])  # fmt: skip
+def test_indices_of_flows_and_instants_that_point_nowhere(group, name, kept_bytes, cache):
     path, whole, _ = kept_bytes
     for least in (False, True):
 
@@ -445,7 +416,7 @@ def test_indices_of_flows_and_instants_that_point_nowhere(
 
 
 @pytest.mark.usefixtures("_either")
-def test_parents_that_go_round_in_circles(kept_bytes: tuple[Path, bytes, Trace], cache: Path) -> None:
+def test_parents_that_go_round_in_circles(kept_bytes, cache):
     path, whole, fresh = kept_bytes
     second = fresh.lanes[1].first
     for child, parent in (
@@ -477,10 +448,9 @@ def lies() -> dict[str, Callable[[dict[str, Any], bytearray], Any]]:
         return lambda header, body: header.update(values)
 
     found = {
-        f"rows {group} {count}": rows(group, count)
-        for group in saved_file._COLUMNS
+        f"rows {group} {count}": rows(group, count) for group in saved_file._COLUMNS
         for count in (-1, 10**9, 1 << 62, 1 << 63, 10**40, 1.5, "1", None)
-    }
+    }  # fmt: skip
     found |= {f"lane {values}": lane(**values) for values in (
         {"first": 0}, {"first": -1}, {"last": 0}, {"last": 1 << 40}, {"process": 99}, {"process": -1},
         {"device": 1 << 40}, {"device": -2}, {"rows": 0}, {"rows": -5}, {"rows": 1 << 40},
@@ -502,14 +472,14 @@ def lies() -> dict[str, Callable[[dict[str, Any], bytearray], Any]]:
 
 
 @pytest.mark.parametrize("lie", lies())
-def test_headers_that_lie(lie: str, kept_bytes: tuple[Path, bytes, Trace], cache: Path) -> None:
+def test_headers_that_lie(lie, kept_bytes, cache):
     path, whole, fresh = kept_bytes
     place(path, forged(whole, lies()[lie]))
     assert saved.find(open_source(path)) is None
     assert len(load(path)) == len(fresh)
 
 
-def test_things_that_are_no_files(path: Path, cache: Path) -> None:
+def test_things_that_are_no_files(path, cache):
     file = saved.file_of(str(path))
     for make in (
         file.mkdir,
@@ -523,14 +493,14 @@ def test_things_that_are_no_files(path: Path, cache: Path) -> None:
         shutil.rmtree(cache)
 
 
-def test_files_of_somebody_else(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_somebody_else(path, cache, monkeypatch):
     saved.save(load(path))
     monkeypatch.setattr(os, "getuid", lambda: 12345)
     assert saved.find(open_source(path)) is None
 
 
 @pytest.mark.parametrize("after", range(0, 60, 4))
-def test_a_full_disk(after: int, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(after, tmp_path, cache, monkeypatch):
     path = written(tmp_path / "trace.json", "mlp_eager")
     fresh = load(path)
     pieces = 0
@@ -550,7 +520,7 @@ def test_a_full_disk(after: int, tmp_path: Path, cache: Path, monkeypatch: pytes
     same(fresh, load(path), 3)
 
 
-def test_a_folder_that_cannot_be_made(path: Path, cache: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_folder_that_cannot_be_made(path, cache, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nothing"), Path("x\x00y")):
         monkeypatch.setattr(saved, "cache_folder", lambda folder=folder: folder)
@@ -558,7 +528,7 @@ def test_a_folder_that_cannot_be_made(path: Path, cache: Path, tmp_path: Path, m
         assert len(load(path))
 
 
-def test_who_may_read_it(path: Path, cache: Path) -> None:
+def test_who_may_read_it(path, cache):
     saved.save(load(path))
     assert cache.stat().st_mode & 0o777 == 0o700
     assert kept_file(cache).stat().st_mode & 0o777 == 0o600
@@ -577,7 +547,7 @@ for _ in range(15):
 """
 
 
-def test_two_writers_at_once(path: Path, cache: Path) -> None:
+def test_two_writers_at_once(path, cache):
     fresh = load(path)
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path)]) for _ in range(2)]
     found = 0
@@ -593,9 +563,7 @@ def test_two_writers_at_once(path: Path, cache: Path) -> None:
 
 
 @pytest.mark.parametrize("mapped", [False, True])
-def test_deleted_cut_or_overwritten_while_in_use(
-    mapped: bool, path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleted_cut_or_overwritten_while_in_use(mapped, path, cache, monkeypatch):
     monkeypatch.setattr(in_memory, "WORTH", 0 if mapped else 1 << 40)
     monkeypatch.setattr(in_memory, "AFTER", 0.1)
     fresh = load(path)
@@ -612,16 +580,14 @@ def test_deleted_cut_or_overwritten_while_in_use(
 
 
 # -- when, how much, and for how long
-
-
-def test_small_traces_are_not_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_traces_are_not_kept(path, cache, monkeypatch):
     monkeypatch.setattr(saved, "WORTH", path.stat().st_size + 1)
     assert not saved.save(load(path))
     monkeypatch.setattr(saved, "WORTH", path.stat().st_size)
     assert saved.save(load(path))
 
 
-def test_the_least_recently_used_goes_first(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_goes_first(path, cache, monkeypatch):
     paths = [path.with_name(f"{i}.json") for i in range(4)]
     for one in paths:
         shutil.copy(path, one)
@@ -639,7 +605,7 @@ def test_the_least_recently_used_goes_first(path: Path, cache: Path, monkeypatch
     assert len(list(cache.iterdir())) == 3
 
 
-def test_the_limit(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit(cache, monkeypatch):
     cache.mkdir()
 
     def with_free(free: int) -> int:
@@ -657,7 +623,7 @@ def test_the_limit(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert 0 <= with_free(10**12) <= 10**11
 
 
-def test_what_a_killed_program_left(path: Path, cache: Path) -> None:
+def test_what_a_killed_program_left(path, cache):
     cache.mkdir()
     old, new = (
         settle(cache / "old.part", 1e5) if (cache / "old.part").touch() is None else None,
@@ -665,17 +631,16 @@ def test_what_a_killed_program_left(path: Path, cache: Path) -> None:
     )
     new.touch()
     saved.save(load(path))
-    assert old is not None
     assert not old.exists()
     assert new.exists()
 
 
-def test_a_writing_that_is_stopped_leaves_nothing(path: Path, cache: Path) -> None:
+def test_a_writing_that_is_stopped_leaves_nothing(path, cache):
     assert not saved.save(load(path), lambda: False)
     assert list(cache.iterdir()) == []
 
 
-def test_the_end_of_the_program_gives_up_after_a_second(path: Path, cache: Path) -> None:
+def test_the_end_of_the_program_gives_up_after_a_second(path, cache):
     script = f"""
 import time
 from tracetui.formats import source
@@ -692,14 +657,12 @@ time.sleep(0.1)
     assert run.stderr == ""
 
 
-def test_a_viewer_in_a_browser_writes_nothing(
-    path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_viewer_in_a_browser_writes_nothing(path, cache, monkeypatch):
     monkeypatch.setenv("TRACETUI_SERVED", "1")
     assert not saved.save(load(path))
 
 
-def test_without_the_cache(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_cache(path, cache, monkeypatch):
     saved.save(load(path))
     assert load(path, cache=False).start.base is None
     monkeypatch.setenv("TRACETUI_NO_CACHE", "1")
@@ -707,7 +670,7 @@ def test_without_the_cache(path: Path, cache: Path, monkeypatch: pytest.MonkeyPa
     assert not saved.save(load(path))
 
 
-def test_the_end_of_a_command_waits_for_it(path: Path, cache: Path) -> None:
+def test_the_end_of_a_command_waits_for_it(path, cache):
     imports = "from tracetui.cli import main; from tracetui.formats import source;"
     imports += "from tracetui.trace import saved;"
     # Of any size, and without waiting; but on a busy machine it may take longer than it usually is given.
@@ -715,25 +678,23 @@ def test_the_end_of_a_command_waits_for_it(path: Path, cache: Path) -> None:
     printed = [
         subprocess.run(
             [sys.executable, "-c", script, "summary", path, *more], capture_output=True, check=True
-        )
-        for more in (["--no-cache"], [], [])
-    ]
+        ) for more in (["--no-cache"], [], [])
+    ]  # fmt: skip
     assert len({run.stdout for run in printed}) == 1
     assert saved.find(open_source(path)) is not None
 
 
-async def test_the_app_keeps_what_it_shows(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_app_keeps_what_it_shows(path, cache, monkeypatch):
     from tracetui.tui import loading
 
     monkeypatch.setattr(loading, "AFTER", 0.0)
-    task = loading.LoadTask(path).start()
-    task.ended.result(60)
+    loading.LoadTask(path).start().ended.result(60)
     for thread in saved._threads:
         thread.join(60)
     assert saved.find(open_source(path)) is not None
 
 
-def test_a_header_says_which_trace_it_is(path: Path, cache: Path) -> None:
+def test_a_header_says_which_trace_it_is(path, cache):
     saved.save(load(path))
     with kept_file(cache).open("rb", buffering=0) as file:
         known = saved_file.about(file)
@@ -742,7 +703,7 @@ def test_a_header_says_which_trace_it_is(path: Path, cache: Path) -> None:
     assert set(About.__struct_fields__) < set(Header.__struct_fields__)
 
 
-def test_where_they_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_they_are_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("TRACETUI_CACHE", str(tmp_path / "mine"))
     assert saved.cache_folder() == tmp_path / "mine"
     theirs = user_cache_path("tracetui", appauthor=False) / "traces"
@@ -752,6 +713,6 @@ def test_where_they_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert saved.cache_folder() == theirs
 
 
-def test_a_text_that_would_not_be_shown_as_it_is() -> None:
+def test_a_text_that_would_not_be_shown_as_it_is():
     for text, safe in (("aten::mm", True), ("é计", True), ("a\x1b[0m", False), ("e" + "\u0301" * 300, False)):
         assert saved_file.is_safe(text) is safe

@@ -1,7 +1,5 @@
 """`Slices`, each answer made again by going through the slices one by one."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -16,18 +14,11 @@ from tracetui.trace.slices import Slices, joined
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     work = [
-        event
-        for i, (start, duration, name) in enumerate(
-            [
-                (100, 5, "gemm_a"),
-                (110, 20, "gemm_b"),
-                (140, 7, "gemm_a"),
-                (150, 20, "add"),
-                (180, 8, "gemm_a"),
-            ]
-        )
-        for event in run(start, duration, i + 1, name)
-    ]
+        event for i,
+        (start, duration, name) in enumerate([
+            (100, 5, "gemm_a"), (110, 20, "gemm_b"), (140, 7, "gemm_a"), (150, 20, "add"), (180, 8, "gemm_a")
+        ]) for event in run(start, duration, i + 1, name)
+    ]  # fmt: skip
     return trace_of(tmp_path, cpu("aten::mm", 0, 50), memcpy(200, 3, 9), *work)
 
 
@@ -35,7 +26,7 @@ def device_work(trace: Trace) -> Slices:
     return Slices(trace, np.flatnonzero(trace.is_kind(Kind.KERNEL, Kind.MEMCPY)))
 
 
-def test_columns(trace: Trace) -> None:
+def test_columns(trace):
     work = device_work(trace)
     assert len(work) == 6
     assert work.names == [trace.name_of(i) for i in work]
@@ -46,7 +37,7 @@ def test_columns(trace: Trace) -> None:
     assert (work.first, work.first_name) == (int(work.at[0]), "gemm_a")
 
 
-def test_numpy_takes_them_for_their_indices(trace: Trace) -> None:
+def test_numpy_takes_them_for_their_indices(trace):
     work = device_work(trace)
     assert trace.duration[work].sum() == work.time
     assert np.asarray(work) is work.at
@@ -56,7 +47,7 @@ def test_numpy_takes_them_for_their_indices(trace: Trace) -> None:
     assert np.asarray(work, dtype=np.int32).dtype == np.int32
 
 
-def test_some_of_them(trace: Trace) -> None:
+def test_some_of_them(trace):
     work = device_work(trace)
     assert work[1:3].names == ["gemm_b", "gemm_a"]
     assert work[work.duration == 20_000].names == ["gemm_b", "add"]
@@ -69,7 +60,7 @@ def test_some_of_them(trace: Trace) -> None:
     assert list(joined(work[3:], gemms)) == list(work)
 
 
-def test_names(trace: Trace) -> None:
+def test_names(trace):
     work = device_work(trace)
     assert work.named("^gemm_[b-z]").names == ["gemm_b"]
     assert work.named(re.compile("GEMM_B", re.IGNORECASE)).names == ["gemm_b"]
@@ -80,7 +71,7 @@ def test_names(trace: Trace) -> None:
     assert sorted(asked) == sorted(set(work.names))  # each once
 
 
-def test_by_name(trace: Trace) -> None:
+def test_by_name(trace):
     work = device_work(trace)
     names = work.by_name()
     # Of equal time, in the order of the trace's names.
@@ -91,26 +82,21 @@ def test_by_name(trace: Trace) -> None:
         assert (list(one.slices), one.calls, one.time) == (mine, len(mine), one.slices.time)
         assert one.longest == max(mine, key=lambda i: trace.duration[i])
     assert [one.name for one in work.by_calls()] == [
-        "gemm_a",
-        *sorted(["gemm_b", "add", "Memcpy HtoD (Pinned -> Device)"], key=trace.names.index),
-    ]
+        "gemm_a", *sorted(["gemm_b", "add", "Memcpy HtoD (Pinned -> Device)"], key=trace.names.index)
+    ]  # fmt: skip
     other = work.by_name(np.arange(len(work)))
     assert (other[0].name, other[0].time) == ("gemm_a", 0 + 2 + 4)
 
 
-def test_longest_first(trace: Trace) -> None:
+def test_longest_first(trace):
     assert device_work(trace).longest_first().names[:3] == ["gemm_b", "add", "gemm_a"]
 
 
-def test_none(trace: Trace) -> None:
+def test_none(trace):
     none = device_work(trace)[:0]
     assert (len(none), none.time, none.names, none.by_name(), list(none.longest_first())) == (
-        0,
-        0,
-        [],
-        [],
-        [],
-    )
+        0, 0, [], [], []
+    )  # fmt: skip
     assert list(none.named("gemm")) == list(none.without(none)) == list(joined(none, none)) == []
     with pytest.raises(IndexError):
         _ = none.first

@@ -1,7 +1,5 @@
 """Each trace is read and analysed once for all that is asked of it."""
 
-from __future__ import annotations
-
 import pytest
 
 

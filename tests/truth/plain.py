@@ -3,8 +3,6 @@
 Nothing here knows the tool. Times are integer nanoseconds as the file has them.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from bisect import bisect_right

@@ -4,8 +4,6 @@
 TRACETUI_TRUTH names a folder, its `truth.toml` is read, too; the files named there lie beside it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -30,7 +28,6 @@ else:
     import tomli as tomllib
 
 Entry = dict[str, Any]
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 FOLDERS = {"samples": ROOT / "sample_traces", "data": ROOT / "tests" / "data", "collection": COLLECTION}
@@ -116,20 +113,19 @@ def share_text(low_high: list[float], value: float | None) -> tuple[str, str]:
     return "{:.1%} to {:.1%}".format(*low_high), "none" if value is None else f"{value:.2%}"
 
 
-def test_an_entry_is_complete(path: Path, entry: Entry) -> None:
+def test_an_entry_is_complete(path, entry):
     assert entry.keys() <= FIELDS
     assert {"file", "what", "steps", "must_not", "evidence"} <= entry.keys()
     assert ("verdict" in entry) != ("not" in entry)
     assert ("cause" in entry) == ("share" in entry)
 
 
-def test_rules_are_called_by_their_names() -> None:
+def test_rules_are_called_by_their_names():
     named = {rule for _, entry in ENTRIES for key in ("must", "must_not") for rule in entry.get(key, [])}
-    unknown = {name for rule in named - {"*"} for name in rule.split("|") if name not in RULES}
-    assert not unknown
+    assert not {name for rule in named - {"*"} for name in rule.split("|") if name not in RULES}
 
 
-def test_every_trace_in_the_repository_has_an_entry() -> None:
+def test_every_trace_in_the_repository_has_an_entry():
     told = {path for path, _ in ENTRIES}
     traces = [*FOLDERS["samples"].glob("*.json.gz"), *FOLDERS["data"].rglob("*.json.gz")]
     assert traces
@@ -137,7 +133,7 @@ def test_every_trace_in_the_repository_has_an_entry() -> None:
     assert not {str(path) for path in traces if path not in told and path.parent.name != "writers"}
 
 
-def test_verdict(path: Path, entry: Entry) -> None:
+def test_verdict(path, entry):
     summary = verdict_of(path)
     found, reason = summary["verdict"], summary["reason"]
     if found not in entry.get("verdict", [found]) or found in entry.get("not", []):
@@ -147,7 +143,7 @@ def test_verdict(path: Path, entry: Entry) -> None:
         fails(entry, f"{missing} named in the verdict's reason or a finding", texts)
 
 
-def test_busy_share(path: Path, entry: Entry) -> None:
+def test_busy_share(path, entry):
     summary = verdict_of(path)
     low, high = entry.get("busy", [0, 1])
     found = summary["busy_share"]
@@ -156,7 +152,7 @@ def test_busy_share(path: Path, entry: Entry) -> None:
         fails(entry, f"busy {expected} of the steps", f"{value}: {summary['reason']}")
 
 
-def test_steps(path: Path, entry: Entry) -> None:
+def test_steps(path, entry):
     summary = verdict_of(path)
     low, high = entry.get("count", [0, sys.maxsize])
     if not low <= summary["steps"] <= high:
@@ -166,7 +162,7 @@ def test_steps(path: Path, entry: Entry) -> None:
         fails(entry, f"steps from {entry['steps']}", f"from {source}")
 
 
-def test_main_cause(path: Path, entry: Entry) -> None:
+def test_main_cause(path, entry):
     totals = by_cause(verdict_of(path)["idle_by_cause"])
     if "cause" not in entry:
         return
@@ -180,7 +176,7 @@ def test_main_cause(path: Path, entry: Entry) -> None:
         fails(entry, f"{' or '.join(causes)}, {low:.0%} to {high:.0%} of the idle time", found)
 
 
-def test_findings(path: Path, entry: Entry) -> None:
+def test_findings(path, entry):
     titles = {finding["rule"]: finding["title"] for finding in verdict_of(path)["findings"]}
     wrong = sorted(titles) if "*" in entry["must_not"] else []
     wrong += [rule for rule in titles if rule in entry["must_not"]]
@@ -189,7 +185,7 @@ def test_findings(path: Path, entry: Entry) -> None:
         fails(entry, f"there: {missing}; not there: {wrong}", titles)
 
 
-def test_verdict_causes_and_findings_agree(path: Path, entry: Entry) -> None:
+def test_verdict_causes_and_findings_agree(path, entry):
     summary = verdict_of(path)
     verdict, rules = summary["verdict"], {finding["rule"] for finding in summary["findings"]}
     if ("overhead_bound" in rules) and verdict != "overhead-bound":
@@ -201,7 +197,7 @@ def test_verdict_causes_and_findings_agree(path: Path, entry: Entry) -> None:
         fails(entry, "the CPU's causes beside overhead-bound", totals)
 
 
-def test_idle_by_cause_adds_up(path: Path, entry: Entry) -> None:
+def test_idle_by_cause_adds_up(path, entry):
     """Pieces make a gap, gaps the idle time, and the causes of all are those of the device and the trace."""
     everything: Counter[str] = Counter()
     for device in said(path, "gaps")["devices"]:
@@ -221,7 +217,7 @@ def test_idle_by_cause_adds_up(path: Path, entry: Entry) -> None:
     assert everything == by_cause(verdict_of(path)["idle_by_cause"])
 
 
-def test_idle_time_equals_a_plain_count(path: Path, entry: Entry) -> None:
+def test_idle_time_equals_a_plain_count(path, entry):
     raw = plain.read(said_path(path))
     for device in said(path, "gaps")["devices"]:
         busy = raw.busy[str(device["device"])]
@@ -230,7 +226,7 @@ def test_idle_time_equals_a_plain_count(path: Path, entry: Entry) -> None:
         assert device["last_ns"] - device["first_ns"] == pytest.approx(busy[-1][1] - busy[0][0], abs=1)
 
 
-def test_time_outside_any_op_equals_a_plain_count(path: Path, entry: Entry) -> None:
+def test_time_outside_any_op_equals_a_plain_count(path, entry):
     """In each gap: `host` is what the launching thread spent outside any op before the launch, less at most
     what stands under a cause that goes before it; `dispatch` likewise inside ops."""
     raw = plain.read(said_path(path))
@@ -257,20 +253,17 @@ def test_time_outside_any_op_equals_a_plain_count(path: Path, entry: Entry) -> N
         wrong.sort(key=lambda gap: -gap[0])
         shown = [f"{at} + {ns} ns: {pieces}, (outside, inside) {by}" for ns, at, pieces, by in wrong[:5]]
         fails(
-            entry,
-            f"{counted:,} ns outside any op in gaps, by a plain count",
-            f"{host:,} ns; {len(wrong)} gaps differ\n    " + "\n    ".join(shown),
-        )
+            entry, f"{counted:,} ns outside any op in gaps, by a plain count",
+            f"{host:,} ns; {len(wrong)} gaps differ\n    " + "\n    ".join(shown)
+        )  # fmt: skip
 
 
-def test_causes_have_names_that_are_known(path: Path, entry: Entry) -> None:
+def test_causes_have_names_that_are_known(path, entry):
     """A tenth of a gap or more never stands under a word that means "something else"."""
     words = {
-        (cause, gap["start_ns"])
-        for _, gap in device_gaps(path)
-        for cause, duration in pieces_of(gap).items()
-        if 10 * duration >= gap["duration_ns"] and cause not in CAUSES
-    }
+        (cause, gap["start_ns"]) for _, gap in device_gaps(path) for cause,
+        duration in pieces_of(gap).items() if 10 * duration >= gap["duration_ns"] and cause not in CAUSES
+    }  # fmt: skip
     if words:
         fails(entry, f"only {', '.join(CAUSES)}", sorted(words)[:5])
 

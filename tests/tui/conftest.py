@@ -1,7 +1,5 @@
 """Traces loaded once, and the app running on them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -26,7 +24,6 @@ from tracetui.tui.settings import Settings
 from tracetui.views.findings import finding_lines
 
 __all__ = ["until", "warm_start"]
-
 DATA = Path(__file__).resolve().parent.parent / "data"
 P = TypeVar("P")
 
@@ -121,13 +118,6 @@ def write_trace(path: Path, events: Sequence[dict[str, Any]], **top: Any) -> Pat
 
 def slice_event(name: str, ts: float, dur: float, tid: int = 1, **more: Any) -> dict[str, Any]:
     return {
-        "ph": "X",
-        "cat": "cpu_op",
-        "name": name,
-        "pid": 1,
-        "tid": tid,
-        "ts": ts,
-        "dur": dur,
-        "args": {},
-        **more,
-    }
+        "ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": tid, "ts": ts, "dur": dur, "args": {},
+        **more
+    }  # fmt: skip

@@ -1,7 +1,5 @@
 """As much of a terminal as the app uses to draw, and apps that draw onto it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

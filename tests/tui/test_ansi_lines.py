@@ -1,7 +1,5 @@
 """A line of the terminal is changed into another by sending little, and becomes exactly that one."""
 
-from __future__ import annotations
-
 import random
 
 import pytest
@@ -14,12 +12,8 @@ from .terminal import Terminal
 
 STYLES = ["none", "bold red", "bold red on #102030", "on #102030", "#fefefe on #102030", "dim underline blue"]
 STYLES += [
-    "reverse green",
-    "color(200) on color(17)",
-    "bold dim",
-    "italic on bright_blue",
-    "default on default",
-]
+    "reverse green", "color(200) on color(17)", "bold dim", "italic on bright_blue", "default on default"
+]  # fmt: skip
 CHARACTERS = [*"ab  ", "█", "µ", "漢"]
 WIDTH = 60
 
@@ -37,7 +31,7 @@ def line(rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_any_line_becomes_any_other(seed: int) -> None:
+def test_any_line_becomes_any_other(seed):
     rng = random.Random(seed)
     terminal, shown = Terminal(WIDTH, 2), None
     for _ in range(20):
@@ -51,19 +45,19 @@ def test_any_line_becomes_any_other(seed: int) -> None:
         shown = wanted
 
 
-def test_only_what_differs_is_sent() -> None:
+def test_only_what_differs_is_sent():
     before = "\x1b[1;31mname\x1b[0m" + " " * 40 + "\x1b[38;2;1;2;3m12 ms\x1b[0m"
     after = "\x1b[1;31mname\x1b[0m" + " " * 40 + "\x1b[38;2;1;2;3m13 ms\x1b[0m"
     assert change(4, before, after) == "\x1b[5;46H\x1b[38;2;1;2;3m3\x1b[0m"
     assert change(4, after, after) == ""
 
 
-def test_what_is_not_understood_is_sent_as_it_is() -> None:
+def test_what_is_not_understood_is_sent_as_it_is():
     link = "\x1b]8;;file\x1b\\x\x1b]8;;\x1b\\"
     assert change(0, "y", link) == f"\x1b[1;1H{link}"
     assert change(0, link, "y") == "\x1b[1;1Hy"
 
 
-def test_a_wide_character_beside_one_of_no_width_is_not_two_cells() -> None:
+def test_a_wide_character_beside_one_of_no_width_is_not_two_cells():
     line = "\u3042a\u0301b"
     assert change(0, "\u3042a\u0301c", line) == f"\x1b[1;1H{line}"

@@ -1,12 +1,8 @@
 """The app by its keys: the first picture, selection shared by timeline and tables, gaps, search."""
 
-from __future__ import annotations
-
 import threading
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tracetui.analysis.idle.gap_list import GapList, gaps_of
 from tracetui.analysis.part import Part
@@ -14,7 +10,6 @@ from tracetui.core.units import duration
 from tracetui.rules import find_findings
 from tracetui.session import gap_navigator
 from tracetui.session.gap_navigator import gap_order
-from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.command_palette import Palette
@@ -42,7 +37,7 @@ def text(app: TracetuiApp) -> str:
     return "\n".join(strip.text for strip in strips)
 
 
-async def test_it_opens_with_the_timeline_the_averages_and_the_keys() -> None:
+async def test_it_opens_with_the_timeline_the_averages_and_the_keys():
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: "aten::mm" in text(app))
         shown = text(app)
@@ -52,7 +47,7 @@ async def test_it_opens_with_the_timeline_the_averages_and_the_keys() -> None:
         assert screen.focused is screen.timeline
 
 
-async def test_keys_move_the_timeline_whoever_has_the_focus() -> None:
+async def test_keys_move_the_timeline_whoever_has_the_focus():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         start = screen.navigator.view
         await pilot.press("w")
@@ -66,14 +61,11 @@ async def test_keys_move_the_timeline_whoever_has_the_focus() -> None:
         assert screen.navigator.view.span_ns >= start.span_ns
 
 
-async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_instances(
-    llama: Trace,
-) -> None:
+async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_instances(llama):
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
-        name = llama.names.index("aten::silu")
-        events = np.flatnonzero(llama.name == name)
+        events = np.flatnonzero(llama.name == llama.names.index("aten::silu"))
         screen.navigator.select(int(events[0]))
         await until(pilot, lambda: pane.row is not None and pane.averages.names[pane.row] == "aten::silu")
         ran = {int(i): int(llama.duration[(llama.op == i) & (llama.launch >= 0)].sum()) for i in events}
@@ -94,12 +86,11 @@ async def test_the_row_of_the_selected_event_comes_into_view_and_enter_jumps_to_
         assert "the longest of" in screen.footer.message
 
 
-async def test_sorting_by_key_and_filtering() -> None:
+async def test_sorting_by_key_and_filtering():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
-        averages = pane.averages
-        assert averages is not None
+        assert pane.averages is not None
         assert pane.sort == "self_device"
         await pilot.press("less_than_sign")
         assert (pane.sort, pane.descending) == ("name", False)
@@ -117,7 +108,7 @@ async def test_sorting_by_key_and_filtering() -> None:
         assert not screen.query(Prompt)
 
 
-async def test_g_walks_the_gaps_longest_first_or_by_time() -> None:
+async def test_g_walks_the_gaps_longest_first_or_by_time():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         gaps = gaps_of(screen.session.active.whole)
         by_size = np.argsort(-gaps.duration, kind="stable")
@@ -133,7 +124,7 @@ async def test_g_walks_the_gaps_longest_first_or_by_time() -> None:
         assert view.start_ns <= int(gaps.start[screen.session.gaps.at]) < view.end_ns
 
 
-async def test_in_a_large_trace_g_has_the_gaps_sorted_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_in_a_large_trace_g_has_the_gaps_sorted_in_a_thread(monkeypatch):
     threads: list[threading.Thread] = []
 
     def order(gaps: GapList, by_size: bool, minimum: int) -> I64:
@@ -152,7 +143,7 @@ async def test_in_a_large_trace_g_has_the_gaps_sorted_in_a_thread(monkeypatch: p
         assert threading.main_thread() not in threads
 
 
-async def test_the_gaps_pane_names_causes_and_jumps() -> None:
+async def test_the_gaps_pane_names_causes_and_jumps():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("6")
         pane = pane_of(screen, ViewPane)
@@ -166,7 +157,7 @@ async def test_the_gaps_pane_names_causes_and_jumps() -> None:
         assert screen.navigator.selected == int(gaps.after[third])
 
 
-async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
+async def test_search_counts_as_one_types_and_walks(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("slash", *"silu")
         expected = sum("silu" in n.casefold() for n in (llama.name_of(i) for i in range(len(llama))))
@@ -188,7 +179,7 @@ async def test_search_counts_as_one_types_and_walks(llama: Trace) -> None:
         assert "press /" in screen.footer.message
 
 
-async def test_a_wrong_search_says_so_and_escape_takes_it_away() -> None:
+async def test_a_wrong_search_says_so_and_escape_takes_it_away():
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("slash", "slash", "left_parenthesis")
         await until(pilot, lambda: "not a regular expression" in text(app))
@@ -201,7 +192,7 @@ async def test_a_wrong_search_says_so_and_escape_takes_it_away() -> None:
         assert screen.focused is screen.timeline
 
 
-async def test_a_wrong_search_entered_at_once_stays_open_until_it_is_right() -> None:
+async def test_a_wrong_search_entered_at_once_stays_open_until_it_is_right():
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("slash")
         prompt = screen.query_one(Prompt)
@@ -215,7 +206,7 @@ async def test_a_wrong_search_entered_at_once_stays_open_until_it_is_right() -> 
         assert "match 1 of" in screen.footer.message
 
 
-async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama: Trace) -> None:
+async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama):
     kernel = int(np.flatnonzero(llama.launch >= 0)[100])
     launch = int(llama.launch[kernel])
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
@@ -223,13 +214,12 @@ async def test_brackets_follow_the_flow_from_op_to_kernel_and_back(llama: Trace)
         await pilot.press("left_square_bracket")
         assert screen.navigator.selected == launch
         await pilot.press("left_square_bracket")
-        op = screen.navigator.selected
-        assert op == int(llama.op[launch])
+        assert screen.navigator.selected == int(llama.op[launch])
         await pilot.press("right_square_bracket", "right_square_bracket")
         assert screen.navigator.selected == kernel
 
 
-async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
+async def test_details_are_read_off_the_file_and_lead_on(llama):
     kernel = int(np.flatnonzero(llama.launch >= 0)[100])
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("2")
@@ -241,13 +231,12 @@ async def test_details_are_read_off_the_file_and_lead_on(llama: Trace) -> None:
         assert labels["launch"].event == int(llama.launch[kernel])
         assert labels["correlation"].value == str(int(llama.correlation[kernel]))
         assert {"occupancy", "step", "op", "duration"} <= set(labels)
-        row = next(n for n, line in enumerate(pane.lines) if line.label == "launch")
-        pane.show_row(row)
+        pane.show_row(next(n for n, line in enumerate(pane.lines) if line.label == "launch"))
         await pilot.press("enter")
         await until(pilot, lambda: screen.navigator.selected == int(llama.launch[kernel]))
 
 
-async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
+async def test_steps_and_findings_show_and_jump(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("7")
         steps = pane_of(screen, ViewPane)
@@ -265,7 +254,7 @@ async def test_steps_and_findings_show_and_jump(llama: Trace) -> None:
         await until(pilot, lambda: screen.navigator.selected == first.evidence[1 % len(first.evidence)])
 
 
-async def test_a_digit_opens_and_closes_its_pane_and_tab_moves_the_arrows() -> None:
+async def test_a_digit_opens_and_closes_its_pane_and_tab_moves_the_arrows():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("tab")
         assert screen.focused is screen.area.open
@@ -283,9 +272,8 @@ async def test_a_digit_opens_and_closes_its_pane_and_tab_moves_the_arrows() -> N
         assert isinstance(screen.focused, AveragesPane)
 
 
-async def test_help_and_palette_open_and_close() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_help_and_palette_open_and_close():
+    async with visit(LLAMA, size=SIZE) as (app, pilot, _):
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
         await until(pilot, lambda: "next, previous gap" in text(app))
@@ -298,12 +286,11 @@ async def test_help_and_palette_open_and_close() -> None:
         await until(pilot, lambda: screen_of(app).session.gaps.at is not None)
 
 
-async def test_a_trace_of_the_cpu_alone_says_what_that_means(tmp_path: Path) -> None:
+async def test_a_trace_of_the_cpu_alone_says_what_that_means(tmp_path):
     path = write_trace(
         tmp_path / "cpu.json", [slice_event("aten::mm", 0, 10), slice_event("aten::add", 20, 5)]
     )
-    app = app_of(path)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(path, size=SIZE) as (app, pilot, _):
         await until(pilot, lambda: "CPU only" in text(app) and "CPU-ONLY" in text(app))
         await pilot.press("2")
         await until(pilot, lambda: "there are no kernels, gaps or launches" in text(app).replace("\n", " "))
@@ -311,14 +298,13 @@ async def test_a_trace_of_the_cpu_alone_says_what_that_means(tmp_path: Path) -> 
         assert screen_of(app).footer.message == "no gaps: the trace has no GPU events"
 
 
-async def test_what_was_lost_is_said_in_the_first_line(tmp_path: Path) -> None:
-    path = write_trace(tmp_path / "t.json", [{"ph": "B", "name": "x", "pid": 1, "tid": 1, "ts": 5}])
-    app = app_of(path)
+async def test_what_was_lost_is_said_in_the_first_line(tmp_path):
+    app = app_of(write_trace(tmp_path / "t.json", [{"ph": "B", "name": "x", "pid": 1, "tid": 1, "ts": 5}]))
     async with app.run_test(size=SIZE):
         assert "⚠ odd: " in text(app).split("\n")[0]
 
 
-async def test_hostile_names_stay_plain_text(tmp_path: Path) -> None:
+async def test_hostile_names_stay_plain_text(tmp_path):
     evil = "[bold red]pwn[/] \x1b[31mred\x07 \u202eabc"
     args = {"[link=x]key[/]\x1b]0;t\x07": "\x1b[2Jvalue\nsecond [blink]line[/]"}
     path = write_trace(tmp_path / "[red]evil[bold].json", [slice_event(evil, 0, 10, args=args)])
@@ -337,7 +323,7 @@ async def test_hostile_names_stay_plain_text(tmp_path: Path) -> None:
         assert "“[bold”" in screen.footer.message
 
 
-async def test_loading_shows_progress_and_can_be_cancelled(tmp_path: Path) -> None:
+async def test_loading_shows_progress_and_can_be_cancelled(tmp_path):
     task = LoadTask(tmp_path / "big.json")  # never started: it stays where we put it
     task.done, task.total = 3 << 20, 12 << 20
     app = TracetuiApp(task)
@@ -350,7 +336,7 @@ async def test_loading_shows_progress_and_can_be_cancelled(tmp_path: Path) -> No
     assert app.return_code == 0
 
 
-async def test_a_trace_that_arrives_later_replaces_the_progress() -> None:
+async def test_a_trace_that_arrives_later_replaces_the_progress():
     task = LoadTask(LLAMA)
     app = TracetuiApp(task)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -359,7 +345,7 @@ async def test_a_trace_that_arrives_later_replaces_the_progress() -> None:
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
-async def test_a_trace_that_arrives_under_the_palette_is_shown_when_that_has_left() -> None:
+async def test_a_trace_that_arrives_under_the_palette_is_shown_when_that_has_left():
     task = LoadTask(LLAMA)
     app = TracetuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -375,14 +361,14 @@ async def test_a_trace_that_arrives_under_the_palette_is_shown_when_that_has_lef
         assert len(app.traces) == 1
 
 
-def test_a_trace_may_be_read_before_the_app_starts() -> None:
+def test_a_trace_may_be_read_before_the_app_starts():
     app = TracetuiApp(LoadTask(LLAMA))
     wanted = app.get_css_variables()
     assert "part-compute" in wanted  # the theme's own, which the trace's screen needs
     assert wanted.items() <= app.stylesheet._variables.items()
 
 
-async def test_a_load_that_ends_with_the_app_costs_nothing() -> None:
+async def test_a_load_that_ends_with_the_app_costs_nothing():
     app = TracetuiApp(LoadTask(LLAMA))
     async with app.run_test(size=(80, 24)):
         loading = app.screen
@@ -392,7 +378,7 @@ async def test_a_load_that_ends_with_the_app_costs_nothing() -> None:
     assert not app.traces
 
 
-async def test_a_file_that_is_no_trace_becomes_a_message(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_trace_becomes_a_message(tmp_path):
     path = tmp_path / "not.json"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
     task = LoadTask(path)
@@ -408,7 +394,7 @@ async def test_a_file_that_is_no_trace_becomes_a_message(tmp_path: Path) -> None
     assert app.return_code == 1
 
 
-def test_a_cancelled_load_ends() -> None:
+def test_a_cancelled_load_ends():
     task = LoadTask(LLAMA)
     task.cancel()
     task.start()
@@ -416,7 +402,7 @@ def test_a_cancelled_load_ends() -> None:
     assert task.error is None
 
 
-async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) -> None:
+async def test_e_explains_the_event_and_enter_follows_its_chain(llama):
     kernel = int(np.flatnonzero(llama.launch >= 0)[100])
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("e")
@@ -437,7 +423,7 @@ async def test_e_explains_the_event_and_enter_follows_its_chain(llama: Trace) ->
         assert screen.navigator.selected == launch
 
 
-async def test_a_failed_analysis_costs_its_pane_and_not_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_analysis_costs_its_pane_and_not_the_app(monkeypatch):
     def broken(results: Part) -> None:
         raise ValueError("[bold]no\x1b[2J")
 

@@ -1,7 +1,5 @@
 """The sheet of running jobs: the list, what is recorded, following it, and asking again with `c`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -37,15 +35,14 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.
     command = [sys.executable, "-I", "-S", str(CLIENT), "60"]
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as process:
         every = processes.processes
-        monkeypatch.setattr(
-            "tracetui.tui.capture.attach_sheet.processes",
-            lambda: [one for one in every() if one.pid == process.pid],
-        )
+        monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", lambda: [
+            one for one in every() if one.pid == process.pid
+        ])  # fmt: skip
         yield process
         process.kill()
 
 
-async def test_a_job_is_chosen_recorded_opened_and_recorded_again(job: subprocess.Popen[bytes]) -> None:
+async def test_a_job_is_chosen_recorded_opened_and_recorded_again(job):
     app = TracetuiApp()
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("A")
@@ -74,7 +71,7 @@ async def test_a_job_is_chosen_recorded_opened_and_recorded_again(job: subproces
         assert len(both) == 2
 
 
-async def test_nothing_to_ask_and_leaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_to_ask_and_leaving(tmp_path, monkeypatch):
     monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)
     app = TracetuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -98,9 +95,7 @@ def telling(*events: LiveEvent | Exception) -> Rerun:
     return Rerun("python train.py", make)
 
 
-async def test_a_failure_is_shown_and_can_be_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failure_is_shown_and_can_be_tried_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)
     app = TracetuiApp()
@@ -117,7 +112,7 @@ async def test_a_failure_is_shown_and_can_be_tried_again(
         await until(pilot, lambda: broken.line.text == "internal error: ValueError: a fault of ours")
 
 
-async def test_enter_after_a_failure_records_no_other_job(job: subprocess.Popen[bytes]) -> None:
+async def test_enter_after_a_failure_records_no_other_job(job):
     """It repeats what failed, as the sheet says, though the list shows another job."""
     made = list[int]()
 
@@ -137,7 +132,7 @@ async def test_enter_after_a_failure_records_no_other_job(job: subprocess.Popen[
         assert sheet.head.title == "python train.py"
 
 
-async def test_several_traces_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_several_traces_are_listed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)
     ranks = tuple(list(samples().values())[:2])
@@ -149,7 +144,7 @@ async def test_several_traces_are_listed(tmp_path: Path, monkeypatch: pytest.Mon
         assert [choice.path for choice in app.screen.traces.choices[:2]] == list(ranks)
 
 
-async def test_leaving_while_it_records_stops_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_leaving_while_it_records_stops_asking(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tracetui.tui.capture.attach_sheet.processes", list)
     closed: list[bool] = []

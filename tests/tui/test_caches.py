@@ -1,7 +1,5 @@
 """The second opening of a large trace says what the first one did, before anything is analyzed."""
 
-from __future__ import annotations
-
 import importlib
 import threading
 import time
@@ -22,13 +20,12 @@ from tracetui.tui.panes.overview import OverviewPane
 from tracetui.tui.screens.loading import LoadingScreen
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import app_of, screen_of, until
+from .conftest import screen_of, until, visit
 
 
 async def opened(path: Path) -> tuple[object, ...]:
     """What the first screen says in the end, once that is kept."""
-    app = app_of(path, "overview")
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with visit(path, "overview", size=(120, 40)) as (app, pilot, _):
         screen, source = screen_of(app), screen_of(app).trace.reader.source
         pane, verdict = screen.area.open, screen.verdict
         assert isinstance(pane, OverviewPane)
@@ -38,7 +35,7 @@ async def opened(path: Path) -> tuple[object, ...]:
 
 
 @pytest.mark.usefixtures("cache")
-async def test_the_first_screen_waits_for_no_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_first_screen_waits_for_no_analysis(monkeypatch):
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     first = await opened(SAMPLES / "train.json.gz")
     monkeypatch.delattr(verdicts, "_verdict")  # nobody asks for it again
@@ -47,9 +44,7 @@ async def test_the_first_screen_waits_for_no_analysis(monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("kept", [True, False])
-async def test_no_screen_about_reading_comes_before_what_was_kept(
-    kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_screen_about_reading_comes_before_what_was_kept(kept, monkeypatch):
     monkeypatch.setattr("tracetui.formats.source._SETTLED", -(10**12))
     monkeypatch.setattr(app_module, "NEARLY", 60)
     path, prepare, ready = SAMPLES / "train.json.gz", Recording.prepare, threading.Event()

@@ -1,7 +1,5 @@
 """Capturing from within the app: the form, the progress, cancelling, failing, and opening what came out."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shlex
@@ -37,7 +35,7 @@ from tracetui.tui.capture.progress import capture_lines, phase_lines
 from tracetui.tui.screens.start import StartScreen
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import DATA, app_of, screen_of, slice_event, until, write_trace
+from .conftest import DATA, screen_of, slice_event, until, visit, write_trace
 from .test_app import text
 
 MLP = CaptureOptions("mlp")
@@ -47,25 +45,24 @@ def field(options: CaptureOptions, key: str):  # type: ignore[no-untyped-def]
     return next(f for f in form_fields(options) if f.name == key)
 
 
-def test_every_workload_has_its_own_options_in_the_form() -> None:
+def test_every_workload_has_its_own_options_in_the_form():
     for name, workload in WORKLOADS.items():
         assert [f for f in form_fields(CaptureOptions(name)) if f in workload.params] == [*workload.params]
 
 
-def test_sizes_double_and_halve_and_other_numbers_count() -> None:
+def test_sizes_double_and_halve_and_other_numbers_count():
     batch = field(MLP, "batch")
     start = value_of(MLP, batch)
     assert value_of(stepped(MLP, batch, 1), batch) == 2 * start
     assert value_of(stepped(MLP, batch, -1), batch) == start // 2
-    active = field(MLP, "active")
-    assert stepped(MLP, active, 1).active == 4
+    assert stepped(MLP, field(MLP, "active"), 1).active == 4
     optional = field(CaptureOptions("matmul_add"), "batch")
     one = stepped(CaptureOptions("matmul_add"), optional, 1)
     assert value_of(one, optional) == 1
     assert value_of(stepped(one, optional, -1), optional) is None
 
 
-def test_choices_go_around_and_flags_turn() -> None:
+def test_choices_go_around_and_flags_turn():
     dtype = field(MLP, "dtype")
     assert [stepped(MLP, dtype, s).dtype for s in (1, -1)] == ["bf16", "fp32"]
     assert stepped(MLP, field(MLP, "compile"), 1).compile
@@ -75,7 +72,7 @@ def test_choices_go_around_and_flags_turn() -> None:
     assert problem(with_mode) == ""
 
 
-def test_what_cuspy_alone_has_chooses_it_and_goes_with_it() -> None:
+def test_what_cuspy_alone_has_chooses_it_and_goes_with_it():
     options = stepped(MLP, field(MLP, "counters"), 1)
     options = stepped(options, field(options, "pftrace"), 1)
     assert (options.profiler, options.counters, options.pftrace) == ("cuspy", "sm,dram,power", True)
@@ -86,7 +83,7 @@ def test_what_cuspy_alone_has_chooses_it_and_goes_with_it() -> None:
     assert "--counters takes sm, dram, power; got 'l2'" in problem(options)
 
 
-def test_digits_replace_then_append_and_backspace_rubs_out() -> None:
+def test_digits_replace_then_append_and_backspace_rubs_out():
     batch = field(MLP, "batch")
     options = typed(MLP, batch, "1", True)
     options = typed(options, batch, "2", False)
@@ -96,7 +93,7 @@ def test_digits_replace_then_append_and_backspace_rubs_out() -> None:
     assert typed(MLP, batch, "x", True) == MLP
 
 
-def test_another_target_keeps_the_options_that_it_has() -> None:
+def test_another_target_keeps_the_options_that_it_has():
     options = with_value(MLP, field(MLP, "seq"), 77)
     target = field(options, "target")
     there = with_value(options, target, "attention")
@@ -107,15 +104,12 @@ def test_another_target_keeps_the_options_that_it_has() -> None:
     assert text_of(with_value(options, target, "my.module:run"), target) == "my.module:run"
 
 
-@pytest.mark.parametrize(
-    ("target", "first"),
-    [
-        ("linear", "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device"),
-        ("module:function", "workload, compile, mode, warm-up, device"),
-        ("train.py", "workload, arguments, warm-up, device"),
-    ],
-)
-def test_every_option_that_has_a_label_is_in_the_form(target: str, first: str) -> None:
+@pytest.mark.parametrize(("target", "first"), [
+    ("linear", "workload, batch, in_dim, out_dim, dtype, compile, mode, warm-up, device"),
+    ("module:function", "workload, compile, mode, warm-up, device"),
+    ("train.py", "workload, arguments, warm-up, device")
+])  # fmt: skip
+def test_every_option_that_has_a_label_is_in_the_form(target, first):
     """How the program runs comes first; what is recorded follows in the order of the help."""
     options = CaptureOptions(target)
     fields = form_fields(options)
@@ -128,7 +122,7 @@ def test_every_option_that_has_a_label_is_in_the_form(target: str, first: str) -
     assert not {"force", "averages_json"} & {f.name for f in fields}
 
 
-def test_options_come_back_from_an_earlier_capture(tmp_path: Path) -> None:
+def test_options_come_back_from_an_earlier_capture(tmp_path):
     def earlier(meta: object) -> CaptureOptions | None:
         (tmp_path / "a.meta.json").write_text(json.dumps(meta))
         return earlier_options(str(tmp_path / "a.json.gz"))
@@ -145,9 +139,7 @@ def test_options_come_back_from_an_earlier_capture(tmp_path: Path) -> None:
     assert earlier_options(str(tmp_path / "a.json")) is None
 
 
-def test_a_script_comes_back_with_its_arguments_from_wherever_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_script_comes_back_with_its_arguments_from_wherever_it_was(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = CaptureOptions("train.py", script_args=("--name", "a b", "\udcff"))
     meta = {"options": asdict(options), "cwd": str(tmp_path / "project")}
@@ -163,7 +155,7 @@ def test_a_script_comes_back_with_its_arguments_from_wherever_it_was(
     assert earlier_options("a.json") == options
 
 
-def test_arguments_are_a_line_of_a_shell() -> None:
+def test_arguments_are_a_line_of_a_shell():
     options = CaptureOptions(__file__, script_args=("--name", "it's a b", ""))
     form: CaptureOptions = draft(options)
     line = field(form, "line")
@@ -180,14 +172,12 @@ def test_arguments_are_a_line_of_a_shell() -> None:
     assert text_of(with_value(elsewhere, field(form, "target"), __file__), line) == text_of(form, line)
 
 
-def test_phases_show_their_seconds_and_the_steps_of_the_one_that_runs() -> None:
+def test_phases_show_their_seconds_and_the_steps_of_the_one_that_runs():
     events = [
-        Progress(0.0, Phase.STARTING),
-        Progress(2.0, Phase.IMPORTED, "2.13.0"),
-        Progress(2.5, Phase.PROFILING, "active", 2, 5),
-        Output(2.6, "\x1b[31mloud\x1b[0m"),
-        Note(2.7, "no_gpu", "no GPU: captures on the CPU"),
-    ]
+        Progress(0.0, Phase.STARTING), Progress(2.0, Phase.IMPORTED, "2.13.0"),
+        Progress(2.5, Phase.PROFILING, "active", 2, 5), Output(2.6, "\x1b[31mloud\x1b[0m"),
+        Note(2.7, "no_gpu", "no GPU: captures on the CPU")
+    ]  # fmt: skip
     lines = phase_lines(events, 3.5, False, 80)
     assert [line.role for line in lines] == ["done", "done", "now"]
     assert lines[0].text.split() == ["2.0", "s", "starting"]
@@ -203,7 +193,7 @@ def test_phases_show_their_seconds_and_the_steps_of_the_one_that_runs() -> None:
     assert failed[-1].text == "last words"
 
 
-def test_recent_traces_are_kept_newest_first_and_only_while_they_are_there(tmp_path: Path) -> None:
+def test_recent_traces_are_kept_newest_first_and_only_while_they_are_there(tmp_path):
     state, traces = tmp_path / "state", [tmp_path / f"{n}.json" for n in "abc"]
     for path in traces:
         path.touch()
@@ -217,19 +207,14 @@ def test_recent_traces_are_kept_newest_first_and_only_while_they_are_there(tmp_p
     assert [ago(s) for s in (5, 125, 7300, 200_000)] == ["just now", "2 min ago", "2 h ago", "2 d ago"]
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        "5",
-        "[" * 100_000,
-        '{"traces": 5}',
-        '{"traces": [5, {}, {"path": 5, "opened": 1}, {"path": "/", "opened": "1"}]}',
-        '{"traces": [{"path": "/%s", "opened": 1}, {"path": "a\\u0000b", "opened": 1}]}' % ("a" * 300),
-        '{"traces": [{"path": "FILE", "opened": -Infinity}, {"path": "FILE", "opened": NaN}]}',
-        '{"traces": [{"path": "FILE", "opened": 1%s}]}' % ("0" * 400),
-    ],
-)
-async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt: str, state: Path) -> None:
+@pytest.mark.parametrize("spoilt", [
+    "5", "[" * 100_000, '{"traces": 5}',
+    '{"traces": [5, {}, {"path": 5, "opened": 1}, {"path": "/", "opened": "1"}]}',
+    '{"traces": [{"path": "/%s", "opened": 1}, {"path": "a\\u0000b", "opened": 1}]}' % ("a" * 300),
+    '{"traces": [{"path": "FILE", "opened": -Infinity}, {"path": "FILE", "opened": NaN}]}',
+    '{"traces": [{"path": "FILE", "opened": 1%s}]}' % ("0" * 400)
+])  # fmt: skip
+async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt, state):
     mlp = DATA / "mlp_eager.json.gz"
     (state / "recent.json").write_text(spoilt.replace("FILE", str(mlp)))
     assert recent_traces() == []
@@ -241,7 +226,7 @@ async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt: 
     assert [r.path for r in recent_traces()] == [mlp]
 
 
-async def test_the_start_screen_offers_recent_traces_samples_and_captures() -> None:
+async def test_the_start_screen_offers_recent_traces_samples_and_captures():
     remember(DATA / "mlp_eager.json.gz")
     app = TracetuiApp()
     async with app.run_test(size=(100, 30)) as pilot:
@@ -252,7 +237,7 @@ async def test_the_start_screen_offers_recent_traces_samples_and_captures() -> N
         assert app.screen.trace.info.path.endswith("mlp_eager.json.gz")  # type: ignore[attr-defined]
 
 
-async def test_a_bad_recent_trace_leads_back(tmp_path: Path) -> None:
+async def test_a_bad_recent_trace_leads_back(tmp_path):
     bad = tmp_path / "bad.json"
     bad.write_text("{}")
     remember(bad)
@@ -265,9 +250,8 @@ async def test_a_bad_recent_trace_leads_back(tmp_path: Path) -> None:
         await until(pilot, lambda: isinstance(app.screen, StartScreen))
 
 
-async def test_the_form_by_keys() -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(100, 34)) as pilot:
+async def test_the_form_by_keys():
+    async with visit(DATA / "mlp_eager.json.gz", size=(100, 34)) as (app, pilot, _):
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, FormScreen))
         form = app.screen.form  # type: ignore[attr-defined]
@@ -283,7 +267,7 @@ async def test_the_form_by_keys() -> None:
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
-async def test_arguments_by_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_arguments_by_keys(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("train.py").touch()
     app = TracetuiApp()
@@ -320,7 +304,7 @@ def fake_python(folder: Path, body: str) -> str:
     return str(script)
 
 
-async def test_escape_cancels_a_capture_and_nothing_is_left(tmp_path: Path) -> None:
+async def test_escape_cancels_a_capture_and_nothing_is_left(tmp_path):
     app = TracetuiApp()
     async with app.run_test(size=(100, 30)) as pilot:
         options = CaptureOptions(
@@ -340,7 +324,7 @@ async def test_escape_cancels_a_capture_and_nothing_is_left(tmp_path: Path) -> N
         assert not list((tmp_path / "out").rglob("*.json"))
 
 
-async def test_a_capture_that_fails_says_why_and_leads_back(tmp_path: Path) -> None:
+async def test_a_capture_that_fails_says_why_and_leads_back(tmp_path):
     app = TracetuiApp()
     async with app.run_test(size=(100, 30)) as pilot:
         python = fake_python(tmp_path, "echo '[bold]cannot work[/]' >&2; exit 3")
@@ -354,7 +338,7 @@ async def test_a_capture_that_fails_says_why_and_leads_back(tmp_path: Path) -> N
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_start")
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
-async def test_s_stops_a_program_and_keeps_what_is_recorded(tmp_path: Path) -> None:
+async def test_s_stops_a_program_and_keeps_what_is_recorded(tmp_path):
     script = tmp_path / "serve.py"
     script.write_text(
         "import torch, time\nwhile True: torch.ones(2).cos(); time.sleep(0.01); print('served')\n"
@@ -375,12 +359,11 @@ async def test_s_stops_a_program_and_keeps_what_is_recorded(tmp_path: Path) -> N
 @pytest.mark.torch
 @pytest.mark.usefixtures("warm_start")
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs PyTorch")
-async def test_a_capture_on_the_cpu_opens_and_t_goes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_capture_on_the_cpu_opens_and_t_goes_back(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    app = app_of(write_trace(tmp_path / "first.json", [slice_event("aten::mm", 0, 10)]))
-    async with app.run_test(size=(100, 34)) as pilot:
+    async with visit(
+        write_trace(tmp_path / "first.json", [slice_event("aten::mm", 0, 10)]), size=(100, 34)
+    ) as (app, pilot, _):
         first = screen_of(app)
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, FormScreen))

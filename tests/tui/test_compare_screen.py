@@ -1,7 +1,5 @@
 """Two recordings on one screen: how they are opened, walked, told in the panes, and closed again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +24,7 @@ from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 from tracetui.views.parts import evidence
 
-from .conftest import app_of, pane_of, screen_of, sheet_lines, slice_event, until, write_trace
+from .conftest import pane_of, screen_of, sheet_lines, slice_event, until, visit, write_trace
 from .test_app import text
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
@@ -65,14 +63,13 @@ def kernels(screen: TraceScreen, of: int, part: str) -> list[int]:
     )
 
 
-async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
+async def test_two_open_with_the_answer_the_reasons_and_the_numbers():
     app = two()
     async with app.run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         lines = text(app).splitlines()
         assert lines[0].startswith(" A mlp_eager   B mlp_compile  NVIDIA H200 · 3 steps")
         comparison = screen.session.comparing.comparison
-        assert comparison is not None
         assert comparison.answer.split(". ")[0] in lines[1]
         assert " A 96% B 92% busy" in lines[2]
         assert any(line.startswith(" A mlp_eager") for line in lines[3:])
@@ -90,7 +87,7 @@ async def test_two_open_with_the_answer_the_reasons_and_the_numbers() -> None:
         assert ") next difference" in lines[-1]
 
 
-async def test_both_gpus_streams_are_in_view_on_a_small_screen() -> None:
+async def test_both_gpus_streams_are_in_view_on_a_small_screen():
     app = two(TRAIN, SAMPLES / "train_memory.json.gz")
     async with app.run_test(size=(80, 24)) as pilot:
         await compared(pilot)
@@ -100,13 +97,12 @@ async def test_both_gpus_streams_are_in_view_on_a_small_screen() -> None:
             assert "stream 7" in lines[rule + 1]
 
 
-async def test_every_tab_has_its_title_at_120_columns() -> None:
+async def test_every_tab_has_its_title_at_120_columns():
     """They stand closer beside whose pane it is; the open one has a blank on both sides."""
     app = two()
     more = sum(len(f" {key} {spec.key} ") for key, spec in keyed(PANES)[9:])  # with the nine of a number, 120
     async with app.run_test(size=(120 + more, 36)) as pilot:
-        screen = await compared(pilot)
-        tabs = screen.area.tabs
+        tabs = (await compared(pilot)).area.tabs
         panes = [(key, spec.key) for key, spec in (*keyed(LAYOUTS["pair"].panes), *keyed(PANES))]
         for key, pane in (panes[0], ("7", "steps"), panes[-1]):
             await pilot.press(key)
@@ -118,7 +114,7 @@ async def test_every_tab_has_its_title_at_120_columns() -> None:
         await until(pilot, lambda: " 7 steps  8 findings  9 efficiency " in tabs.render_line(0).text)
 
 
-async def test_e_explains_the_line_under_the_cursor() -> None:
+async def test_e_explains_the_line_under_the_cursor():
     app = two()
     async with app.run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
@@ -132,8 +128,7 @@ async def test_e_explains_the_line_under_the_cursor() -> None:
         # Enter on a place goes there.
         sheet = app.screen
         assert isinstance(sheet, DifferenceScreen)
-        at = next(n for n, line in enumerate(sheet.lines) if line.event == 1)
-        for _ in range(at):
+        for _ in range(next(n for n, line in enumerate(sheet.lines) if line.event == 1)):
             await pilot.press("down")
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is screen and screen.navigator.selected is not None)
@@ -150,7 +145,7 @@ async def test_e_explains_the_line_under_the_cursor() -> None:
         assert "within noise" in shown
 
 
-async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
+async def test_keys_go_from_difference_to_difference_and_say_why():
     app = two()
     async with app.run_test(size=(200, 50)) as pilot:
         screen = await compared(pilot)
@@ -160,8 +155,7 @@ async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
             await pilot.pause()
             assert f"difference {n + 1} of {len(told)}" in screen.footer.message
             assert f"difference {n + 1}  {one.text[:60]}" in text(app)
-            pane = pane_of(screen, ComparePane)
-            assert pane.row == n
+            assert pane_of(screen, ComparePane).row == n
         await pilot.press("left_parenthesis")
         assert screen.session.comparing.at == len(told) - 2
         await pilot.press("escape")
@@ -170,7 +164,7 @@ async def test_keys_go_from_difference_to_difference_and_say_why() -> None:
         assert app.screen is screen
 
 
-async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch):
     drawn: list[int] = []
     line = ComparePane.render_line
     monkeypatch.setattr(ComparePane, "render_line", lambda pane, y: drawn.append(y) or line(pane, y))
@@ -196,9 +190,8 @@ async def test_the_next_difference_draws_the_lines_of_two_entries(monkeypatch: p
         assert text(app) == shown, "what was not drawn again is as it would be"
 
 
-async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
-    app = two()
-    async with app.run_test(size=USUAL) as pilot:
+async def test_enter_in_the_pane_goes_to_each_place_of_a_difference():
+    async with two().run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         comparing = screen.session.comparing
         fused = next(n for n, one in enumerate(comparing.differences) if one.kind == "fused")
@@ -212,8 +205,7 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
             assert screen.area.open.has_focus, "the keys stay with the pane"
         # A number says how far the steps are apart; the last line leads to the averages.
         pane = pane_of(screen, ComparePane)
-        step = [entry.name for entry in pane.entries].index("step time")
-        pane._go(step)
+        pane._go([entry.name for entry in pane.entries].index("step time"))
         await pilot.press("enter")
         await until(pilot, lambda: "lowest and highest of a step: A " in screen.footer.message)
         # Idle time leads to its longest gap: mlp_eager has none for the CPU's reasons, mlp_compile has.
@@ -229,7 +221,7 @@ async def test_enter_in_the_pane_goes_to_each_place_of_a_difference() -> None:
         await until(pilot, lambda: isinstance(screen.area.open, BothPane))
 
 
-async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line() -> None:
+async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line():
     app = two()
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await compared(pilot)
@@ -255,7 +247,7 @@ async def test_the_partner_is_a_key_away_and_its_numbers_are_on_the_line() -> No
         assert "aligned at" in screen.footer.message
 
 
-async def test_e_explains_a_row_of_the_averages_of_both() -> None:
+async def test_e_explains_a_row_of_the_averages_of_both():
     app = two()
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await compared(pilot)
@@ -271,7 +263,7 @@ async def test_e_explains_a_row_of_the_averages_of_both() -> None:
         assert screen.navigator.trace.name_of(screen.navigator.selected) == pane.joined.names[pane.row]
 
 
-async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
+async def test_the_averages_of_both_are_sorted_and_lead_to_both():
     app = two()
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await compared(pilot)
@@ -286,11 +278,9 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
         for key in ("self_device_a", "self_device_b", "self_device_change", "self_device_ratio"):
             pane.sort_by(key, True)
             column = pane.table.column(key)
-            assert column is not None
             assert column.values is not None
             values = np.asarray(column.values(), dtype=float)[pane.order]
-            known = values[np.isfinite(values)]
-            assert (np.diff(known) <= 0).all()
+            assert (np.diff(values[np.isfinite(values)]) <= 0).all()
         assert pane.joined is not None
         row = next(r for r, name in enumerate(pane.joined.names) if "nvjet" in name)
         pane.show_row(row)
@@ -310,7 +300,7 @@ async def test_the_averages_of_both_are_sorted_and_lead_to_both() -> None:
             assert len(pane.order) == len(pane.joined.parts[part])
 
 
-async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
+async def test_panes_of_one_recording_are_those_of_the_selections():
     app = two(COMPILED, EAGER, pane="kernels")
     async with app.run_test(size=(160, 40)) as pilot:
         screen = await compared(pilot)
@@ -319,13 +309,11 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
         await pilot.press("4")
         await until(pilot, lambda: "triton_poi" in "\n".join(text(app).splitlines()[23:]))
         first = screen.area.open
-        assert first is not None
         assert first.whole is screen.navigator.recordings[0].whole
         assert "of A" in text(app)
         screen.navigator.select(kernels(screen, 1, "Gelu")[0], of=1)
         await until(pilot, lambda: screen.area.open is not first)
         second = screen.area.open
-        assert second is not None
         assert second.has_focus, "the keys stay with the table"
         assert second.whole is screen.navigator.recordings[1].whole
         await until(pilot, lambda: "of B" in text(app) and second.table is not None)
@@ -339,9 +327,7 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
         screen.session.comparing.align()
         await pilot.press("7")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
-        steps = screen.area.open
-        assert steps is not None
-        steps.show_row(2)
+        screen.area.open.show_row(2)
         await pilot.press("enter")
         offset = screen.navigator.scene.sources[1].offset
         low, high = (int(one[2]) + offset for one in step_windows_of(screen.navigator.recordings[1].whole))
@@ -350,9 +336,8 @@ async def test_panes_of_one_recording_are_those_of_the_selections() -> None:
         )
 
 
-async def test_search_gaps_and_marks_go_on_working() -> None:
-    app = two()
-    async with app.run_test(size=USUAL) as pilot:
+async def test_search_gaps_and_marks_go_on_working():
+    async with two().run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         await pilot.press("slash", *"cat:kernel", "enter")
         await until(
@@ -378,9 +363,8 @@ async def test_search_gaps_and_marks_go_on_working() -> None:
         assert len(screen.navigator.scene.marks) == 2
 
 
-async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> None:
-    app = app_of(EAGER, pane="overview")
-    async with app.run_test(size=USUAL) as pilot:
+async def test_another_is_opened_to_compare_and_one_goes_on_with_either():
+    async with visit(EAGER, pane="overview", size=USUAL) as (app, pilot, _):
         first = screen_of(app)
         for key in ("P", "right_parenthesis", "equals_sign", "ampersand", "Q"):
             await pilot.press(key)
@@ -413,15 +397,16 @@ async def test_another_is_opened_to_compare_and_one_goes_on_with_either() -> Non
         assert app.traces == [first, last]
         # What is open is not read again.
         await pilot.press("C", *str(EAGER), "enter")
-        again = await compared(pilot)
-        assert again.navigator.recordings == [last.navigator.recordings[0], first.navigator.recordings[0]]
+        assert (await compared(pilot)).navigator.recordings == [
+            last.navigator.recordings[0],
+            first.navigator.recordings[0],
+        ]
         await pilot.press("t")
         await until(pilot, lambda: app.screen is first)
 
 
-async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp_path: Path) -> None:
-    app = app_of(EAGER, pane="overview")
-    async with app.run_test(size=USUAL) as pilot:
+async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp_path):
+    async with visit(EAGER, pane="overview", size=USUAL) as (app, pilot, _):
         first = screen_of(app)
         none = tmp_path / "none"
         app.recorder.captured(CaptureResult(COMPILED, none, none, None, {}))
@@ -434,7 +419,7 @@ async def test_a_capture_of_the_same_program_is_compared_with_the_one_before(tmp
         assert len(screen_of(app).navigator.recordings) == 1
 
 
-async def test_one_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+async def test_one_that_cannot_be_read_says_so(tmp_path):
     broken = tmp_path / "broken.json"
     broken.write_text("no json")
     app = two(EAGER, broken)
@@ -444,10 +429,12 @@ async def test_one_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     assert app.return_code == 1
 
 
-async def test_the_steps_pane_says_why_a_step_differs() -> None:
-    app = app_of(SAMPLES / "matmul_add_64_cold.json.gz", pane="steps")
-    async with app.run_test(size=USUAL) as pilot:
-        screen = screen_of(app)
+async def test_the_steps_pane_says_why_a_step_differs():
+    async with visit(SAMPLES / "matmul_add_64_cold.json.gz", pane="steps", size=USUAL) as (
+        app,
+        pilot,
+        screen,
+    ):
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("7", "equals_sign")
         await until(pilot, lambda: isinstance(app.screen, StepScreen) and app.screen.lines)
@@ -467,11 +454,9 @@ async def test_the_steps_pane_says_why_a_step_differs() -> None:
         assert screen.navigator.selected == sheet.lines[at].event
 
 
-async def test_one_step_is_compared_with_nothing(tmp_path: Path) -> None:
+async def test_one_step_is_compared_with_nothing(tmp_path):
     path = write_trace(tmp_path / "one.json", [slice_event("ProfilerStep#1", 0, 10, cat="user_annotation")])
-    app = app_of(path, pane="steps")
-    async with app.run_test(size=USUAL) as pilot:
-        screen = screen_of(app)
+    async with visit(path, pane="steps", size=USUAL) as (_, pilot, screen):
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
         await pilot.press("7", "equals_sign")
         await until(pilot, lambda: "only one step" in screen.footer.message)
@@ -479,7 +464,7 @@ async def test_one_step_is_compared_with_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 @pytest.mark.parametrize("theme", ["dark", "light"])
-async def test_it_fits_every_size(size: tuple[int, int], theme: str) -> None:
+async def test_it_fits_every_size(size, theme):
     app = two(theme=theme)
     async with app.run_test(size=size) as pilot:
         screen = await compared(pilot)
@@ -491,7 +476,7 @@ async def test_it_fits_every_size(size: tuple[int, int], theme: str) -> None:
         assert screen.session.layout is PAIR
 
 
-async def test_without_unicode_everything_is_ascii() -> None:
+async def test_without_unicode_everything_is_ascii():
     app = two(ascii=True)
     async with app.run_test(size=USUAL) as pilot:
         await compared(pilot)
@@ -503,10 +488,9 @@ async def test_without_unicode_everything_is_ascii() -> None:
         assert any("++++" in line for line in timeline)
 
 
-async def test_the_other_recording_is_drawn_in_the_same_frame() -> None:
+async def test_the_other_recording_is_drawn_in_the_same_frame():
     """Its number of gaps and its pane do not wait for a message, which would take a second frame."""
-    app = two()
-    async with app.run_test(size=USUAL) as pilot:
+    async with two().run_test(size=USUAL) as pilot:
         screen = await compared(pilot)
         counts = [f"{len(gaps_of(one.whole)):,}" for one in screen.navigator.recordings]
         assert counts[0] != counts[1]

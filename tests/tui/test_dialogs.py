@@ -1,9 +1,6 @@
 """The sheets over the trace: the palette, the themes, help, the matches, and the line to type into."""
 
-from __future__ import annotations
-
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 from textual import events
@@ -32,7 +29,7 @@ from tracetui.tui.screens.sheet import SheetHead
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.tui.settings import Settings
 
-from .conftest import DATA, app_of, screen_of, sheet_lines, until, write_trace
+from .conftest import DATA, app_of, screen_of, sheet_lines, until, visit, write_trace
 from .test_app import text
 
 MLP = DATA / "mlp_compile.json.gz"
@@ -43,13 +40,10 @@ def lines(app: TracetuiApp) -> list[str]:
     return text(app).split("\n")
 
 
-def test_what_was_typed_finds_the_nearest_choice_first() -> None:
+def test_what_was_typed_finds_the_nearest_choice_first():
     choices = [
-        Choice("Averages, gaps"),
-        Choice("Next gap", "g"),
-        Choice("Gap order"),
-        Choice("Quit", about="gap"),
-    ]
+        Choice("Averages, gaps"), Choice("Next gap", "g"), Choice("Gap order"), Choice("Quit", about="gap")
+    ]  # fmt: skip
     assert fitting(choices, "") == [0, 1, 2, 3]
     assert fitting(choices, "gap") == [2, 0, 1, 3]
     assert fitting(choices, "next gap") == [1]
@@ -61,7 +55,7 @@ def test_what_was_typed_finds_the_nearest_choice_first() -> None:
     assert fitting(choices, "zz") == []
 
 
-async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen() -> None:
+async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen():
     task = LoadTask(MLP).start()
     task.ended.result(30)
     app = TracetuiApp(task, Settings(keys={"help": "f1"}))
@@ -74,9 +68,8 @@ async def test_the_palette_tells_keys_as_they_are_bound_and_does_what_is_chosen(
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
 
 
-async def test_a_click_on_a_command_does_it_and_esc_does_nothing() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_a_click_on_a_command_does_it_and_esc_does_nothing():
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("ctrl+p", *"all keys")
         await pilot.pause()
         await pilot.click(PickList, offset=(5, 0))
@@ -87,9 +80,8 @@ async def test_a_click_on_a_command_does_it_and_esc_does_nothing() -> None:
         assert isinstance(app.screen, Palette)  # nothing to do
 
 
-async def test_a_theme_is_shown_while_one_chooses() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_a_theme_is_shown_while_one_chooses():
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         trace, first = screen_of(app), app.theme
         app.action_change_theme()
         await pilot.pause()
@@ -108,10 +100,9 @@ async def test_a_theme_is_shown_while_one_chooses() -> None:
         assert app.theme == second
 
 
-async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to_its_end() -> None:
+async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to_its_end():
     assert [group for group, _ in sections(in_table=True)][:2] == ["Panes", "In a table"]
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("question_mark")
         await pilot.pause()
         assert sheet_lines(app)[1].split()[0] == "Moving"
@@ -132,9 +123,8 @@ async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to
         assert text(app) != before
 
 
-async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_clicked() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_clicked():
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("slash", *"aten", "enter", "L")
         await pilot.pause()
         assert isinstance(app.screen, MatchesScreen)
@@ -145,27 +135,23 @@ async def test_matches_show_their_time_on_a_small_screen_and_the_hints_can_be_cl
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
-async def test_the_chain_of_an_explanation_is_never_cut_off() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=(60, 60)) as pilot:
-        trace = screen_of(app).trace
-        kernel = int(trace.is_kind(Kind.KERNEL).argmax())
+async def test_the_chain_of_an_explanation_is_never_cut_off():
+    async with visit(MLP, size=(60, 60)) as (app, pilot, _):
+        kernel = int(screen_of(app).trace.is_kind(Kind.KERNEL).argmax())
         screen_of(app).timeline.navigator.select(kernel)
         await pilot.press("e")
         sheet = app.screen
         assert isinstance(sheet, ExplainScreen)
         await until(pilot, lambda: bool(sheet.lines))
-        chain = [line for line in sheet.lines if line.event == kernel]
-        assert len(chain) > 1
+        assert len([line for line in sheet.lines if line.event == kernel]) > 1
         await pilot.press("end")
         await pilot.pause()
         shown = " ".join(" ".join(row[14:-1].split()) for row in sheet_lines(app))
         assert "after its launch ◀ this event" in shown
 
 
-async def test_the_line_to_type_into_tells_what_enter_and_esc_do_and_what_is_wrong() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_the_line_to_type_into_tells_what_enter_and_esc_do_and_what_is_wrong():
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("slash")
         await pilot.pause()
         assert "Enter go  Esc clear" in lines(app)[-1]
@@ -177,7 +163,7 @@ async def test_the_line_to_type_into_tells_what_enter_and_esc_do_and_what_is_wro
         await until(pilot, lambda: lines(app)[-1].rstrip().endswith("not a regular expression: missing )"))
 
 
-def test_the_hint_leaves_out_what_does_not_fit() -> None:
+def test_the_hint_leaves_out_what_does_not_fit():
     for width in (40, 60, 80, 200):
         shown = [fitted(parts, width) for parts in LINES]
         assert all(len(line) <= width for line in shown)
@@ -188,19 +174,17 @@ def test_the_hint_leaves_out_what_does_not_fit() -> None:
     assert "I what the words mean" in fitted(LINES[1], 80)
 
 
-async def test_a_small_screen_has_no_room_for_the_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_small_screen_has_no_room_for_the_hint(monkeypatch):
     monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: True)
-    app = app_of(MLP)
-    async with app.run_test(size=(40, 12)) as pilot:
+    async with visit(MLP, size=(40, 12)) as (app, pilot, _):
         await pilot.pause()
         assert "New here?" not in text(app)
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: "New here?" in text(app))
 
 
-async def test_the_palette_on_a_narrow_screen_cuts_off_nothing() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=(56, 14)) as pilot:
+async def test_the_palette_on_a_narrow_screen_cuts_off_nothing():
+    async with visit(MLP, size=(56, 14)) as (app, pilot, _):
         await pilot.press("ctrl+p")
         await pilot.pause()
         assert not [line for line in sheet_lines(app) if "…" in line]
@@ -208,32 +192,29 @@ async def test_the_palette_on_a_narrow_screen_cuts_off_nothing() -> None:
         await until(pilot, lambda: "Moving" in sheet_lines(app)[2])
 
 
-async def test_the_palette_keeps_the_groups_of_the_help_together() -> None:
+async def test_the_palette_keeps_the_groups_of_the_help_together():
     app = app_of(MLP)
     async with app.run_test(size=SIZE):
         where = [c.choice.about for c in commands(app, screen_of(app))]
         assert [g for g, _ in groupby(where)] == list(dict.fromkeys(where))
 
 
-async def test_the_palette_has_every_action_and_zooms() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+async def test_the_palette_has_every_action_and_zooms():
+    async with visit(MLP, size=SIZE) as (app, pilot, screen):
         found = {c.choice.text for c in commands(app, screen)}
-        missing = {capital(a.text) for a in ACTIONS} - found
-        assert missing == {"Find a command"}
+        assert ({capital(a.text) for a in ACTIONS} - found) == {"Find a command"}
         before = screen.navigator.view.span_ns
         await pilot.press("ctrl+p", *"zoin", "enter")
         await until(pilot, lambda: screen.navigator.view.span_ns < before)
 
 
-def test_every_sample_says_what_it_is() -> None:
+def test_every_sample_says_what_it_is():
     assert set(samples()) == set(ABOUT)
     assert max(len(name) for name in ABOUT) <= LEAST_NAME
     assert max(len(about) for about in ABOUT.values()) <= 43
 
 
-async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None:
+async def test_the_first_screen_opens_a_file_by_its_path(tmp_path):
     app = TracetuiApp()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("o", *"/nope", "enter")
@@ -248,10 +229,9 @@ async def test_the_first_screen_opens_a_file_by_its_path(tmp_path: Path) -> None
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
-async def test_a_failed_capture_goes_back_to_the_form_as_it_was() -> None:
+async def test_a_failed_capture_goes_back_to_the_form_as_it_was():
     options = CaptureOptions("mlp", active=7, python="/bin/false")
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         app.recorder.capture(options)
         await pilot.pause()
         assert isinstance(app.screen, CaptureScreen)
@@ -262,7 +242,7 @@ async def test_a_failed_capture_goes_back_to_the_form_as_it_was() -> None:
         assert asked(app.screen.form.options) == options
 
 
-def test_a_failure_s_log_is_told_in_full() -> None:
+def test_a_failure_s_log_is_told_in_full():
     tail = tuple(f"line {n} " + "long " * 30 for n in range(40))
     started = Progress(0.0, Phase.STARTING)
     shown = capture_lines([started, Failed(1.0, "killed", "it failed", tail)], "x", 1.0, True, 60, 20)
@@ -271,25 +251,23 @@ def test_a_failure_s_log_is_told_in_full() -> None:
     assert told.count("long") == 40 * 30
 
 
-async def test_ctrl_c_leaves_from_a_dialog() -> None:
+async def test_ctrl_c_leaves_from_a_dialog():
     every = ("question_mark", "ctrl+p", "ctrl+o", "T", "l", "e")
     for keys in (("slash", "a"), ("slash", *"mm", "enter", "L"), *(("right", key) for key in every)):
-        app = app_of(MLP)
-        async with app.run_test(size=SIZE) as pilot:
+        async with visit(MLP, size=SIZE) as (app, pilot, _):
             await pilot.press(*keys, "ctrl+c")
             await until(pilot, lambda app=app: app._exit)  # type: ignore[misc]
 
 
-async def test_a_file_without_events_says_so(tmp_path: Path) -> None:
-    app = app_of(write_trace(tmp_path / "none.json", []))
-    async with app.run_test(size=SIZE) as pilot:
+async def test_a_file_without_events_says_so(tmp_path):
+    async with visit(write_trace(tmp_path / "none.json", []), size=SIZE) as (app, pilot, _):
         await until(pilot, lambda: "this file has no events" in lines(app)[0])
         assert "CPU only" not in text(app)
         await pilot.press("right")
         await until(pilot, lambda: "there is nothing to select" in lines(app)[-1])
 
 
-async def test_a_file_that_is_no_trace_says_what_one_is(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_trace_says_what_one_is(tmp_path):
     path = tmp_path / "text.json"
     path.write_text("not a trace")
     task = LoadTask(path).start()
@@ -302,20 +280,16 @@ async def test_a_file_that_is_no_trace_says_what_one_is(tmp_path: Path) -> None:
         await until(pilot, lambda: app._exit)
 
 
-async def test_what_was_entered_wrongly_can_be_put_right(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_entered_wrongly_can_be_put_right(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("colon", *"abc", "enter")
         await until(pilot, lambda: "⚠ a time looks like" in lines(app)[-1])
         await pilot.press("ctrl+u", *"9s", "enter")
         await until(pilot, lambda: "⚠ the trace runs from" in lines(app)[-1])
         await pilot.press("ctrl+u", *"100us", "enter")
         await until(pilot, lambda: screen_of(app).prompts.prompt is None)
-        view = screen_of(app).timeline.navigator.view
-        assert view.contains(100_000)
+        assert screen_of(app).timeline.navigator.view.contains(100_000)
         assert screen_of(app).timeline.navigator.scene.instant == 100_000
         await pilot.press("E", "ctrl+u", *"no/x.md", "enter")
         await until(pilot, lambda: "⚠ no/x.md: No such file or directory" in lines(app)[-1])
@@ -326,14 +300,14 @@ async def test_what_was_entered_wrongly_can_be_put_right(
         assert (tmp_path / "x.md").read_text().startswith("| Name")
 
 
-async def test_the_palette_of_the_first_screen() -> None:
+async def test_the_palette_of_the_first_screen():
     app = TracetuiApp()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+p", *"open", "enter")
         await until(pilot, lambda: "a path (.json" in lines(app)[2])
 
 
-async def test_a_click_cancels_the_loading(tmp_path: Path) -> None:
+async def test_a_click_cancels_the_loading(tmp_path):
     task = LoadTask(tmp_path / "big.json")  # never started
     app = TracetuiApp(task)
     async with app.run_test(size=SIZE) as pilot:
@@ -344,20 +318,13 @@ async def test_a_click_cancels_the_loading(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keys", ["/gemm", "/gemm\r", ":90us\r", "/a_b+c-d@e\\f/g\r"])
-async def test_what_is_typed_in_one_piece_goes_to_the_line(keys: str) -> None:
+async def test_what_is_typed_in_one_piece_goes_to_the_line(keys):
     """As a slow link brings it: all letters before the line is there."""
     names = {
-        "/": "slash",
-        ":": "colon",
-        "\r": "enter",
-        "_": "underscore",
-        "+": "plus",
-        "-": "minus",
-        "@": "at",
-    }
+        "/": "slash", ":": "colon", "\r": "enter", "_": "underscore", "+": "plus", "-": "minus", "@": "at"
+    }  # fmt: skip
     names["\\"] = "backslash"
-    app = app_of(MLP)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(MLP) as (app, pilot, _):
         await app.workers.wait_for_complete()
         await pilot.pause()
         screen = screen_of(app)

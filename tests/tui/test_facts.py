@@ -1,10 +1,7 @@
 """What is said about an event, links between events, the list of gaps, and units."""
 
-from __future__ import annotations
-
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +20,7 @@ from tracetui.analysis.steps.steps import summarize_steps
 from tracetui.core.units import exact
 from tracetui.rules import find_findings
 from tracetui.session.gap_navigator import gap_order, next_gap
-from tracetui.trace import DEVICE_WORK, Kind, Trace, load
+from tracetui.trace import DEVICE_WORK, Kind, load
 from tracetui.trace.memory import memory_records
 from tracetui.tui.panes.details import args_of
 from tracetui.tui.topline import device_names, warning
@@ -36,7 +33,7 @@ from .conftest import slice_event, write_trace
 CPU_CALLS = (Kind.CPU_OP, Kind.ANNOTATION, Kind.RUNTIME, Kind.OVERHEAD)
 
 
-def test_self_times_add_up_to_those_of_the_averages(llama: Trace) -> None:
+def test_self_times_add_up_to_those_of_the_averages(llama):
     table, own = averages(llama), self_time_of(Part(llama))
     cpu = np.flatnonzero((table.row_of >= 0) & llama.is_kind(*CPU_CALLS))
     total = np.zeros(len(table), dtype=np.int64)
@@ -45,21 +42,19 @@ def test_self_times_add_up_to_those_of_the_averages(llama: Trace) -> None:
     assert total.sum() > 0
 
 
-def test_the_profilers_own_work_in_an_op_is_not_the_ops(tmp_path: Path) -> None:
+def test_the_profilers_own_work_in_an_op_is_not_the_ops(tmp_path):
     """It lies on a lane of its own, but PyTorch takes it off the op that it held up."""
     request = cpu("Activity Buffer Request", 20, 30, "overhead", **{"External id": 5})
     op = cpu("aten::mm", 0, 100, **{"External id": 5})
-    events = [op, cpu("aten::empty", 60, 10), request | {"pid": -1, "tid": 0}]
-    trace = trace_of(tmp_path, *events)
+    trace = trace_of(tmp_path, *[op, cpu("aten::empty", 60, 10), request | {"pid": -1, "tid": 0}])
     at = next(i for i in range(len(trace)) if trace.name_of(i) == "aten::mm")
-    told = next(f.value for f in event_facts(trace, at, {}) if f.label == "self time")
-    assert told.startswith("60.000 µs")
+    assert next(f.value for f in event_facts(trace, at, {}) if f.label == "self time").startswith("60.000 µs")
     table = averages(trace)
     assert table.self_cpu[table.names.index("aten::mm")] == 60_000
     assert ("self", "60.0 µs of 100 µs") in explain(trace, at).facts
 
 
-def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama: Trace) -> None:
+def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama):
     kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
     facts = {f.label: f for f in event_facts(llama, kernel, {"grid": [1, 2, 3], "block": 7})}
     assert facts["launch"].event == int(llama.launch[kernel])
@@ -70,26 +65,16 @@ def test_the_facts_of_a_kernel_lead_to_its_launch_its_op_and_its_step(llama: Tra
     assert f"{int(np.count_nonzero(llama.name == llama.name[kernel])):,} event" in facts["same name"].value
 
 
-def test_how_a_kernel_was_launched_comes_first(llama: Trace) -> None:
+def test_how_a_kernel_was_launched_comes_first(llama):
     kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
     args = {
-        "External id": 7,
-        "registers per thread": 32,
-        "shared memory": 49_152,
-        "warps per SM": 15.515152,
-        "grid": [1024, 1, 1],
-        "block": [64, 2, 1],
-        "est. achieved occupancy %": 24,
-    }
+        "External id": 7, "registers per thread": 32, "shared memory": 49_152, "warps per SM": 15.515152,
+        "grid": [1024, 1, 1], "block": [64, 2, 1], "est. achieved occupancy %": 24
+    }  # fmt: skip
     facts = event_facts(llama, kernel, args)
     assert [f.label for f in facts[:6]] == [
-        "name",
-        "duration",
-        "grid",
-        "occupancy",
-        "fits on an SM",
-        "launch",
-    ]
+        "name", "duration", "grid", "occupancy", "fits on an SM", "launch"
+    ]  # fmt: skip
     assert facts[2].value == "1024 × 1 × 1 blocks of 64 × 2 × 1 threads"
     assert facts[3].value == "24% (est.), 32 registers per thread, 49,152 B shared memory"
     assert len(facts[3].value) <= 60  # one line at 80 columns
@@ -100,27 +85,20 @@ def test_how_a_kernel_was_launched_comes_first(llama: Trace) -> None:
     assert not {"grid", "block", "registers per thread", "shared memory", "warps per SM"} & set(rest)
 
 
-@pytest.mark.parametrize(
-    ("args", "facts"),
-    [
-        (
-            {"bytes": 2_097_152, "memory bandwidth (GB/s)": 1489.454},
-            [("moves", "2,097,152 bytes at 1,489 GB/s")],
-        ),
-        ({"bytes": 4}, [("moves", "4 bytes")]),
-        ({"bytes": 4, "memory bandwidth (GB/s)": "fast"}, [("moves", "4 bytes")]),
-        ({"registers per thread": 80}, [("takes", "80 registers per thread")]),
-        ({"grid": [1, "2", 3], "block": [1], "bytes": True, "shared memory": "lots"}, []),
-    ],
-)
-def test_what_a_device_event_took(args: dict[str, Any], facts: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize(("args", "facts"), [
+    ({"bytes": 2_097_152, "memory bandwidth (GB/s)": 1489.454}, [("moves", "2,097,152 bytes at 1,489 GB/s")]),
+    ({"bytes": 4}, [("moves", "4 bytes")]),
+    ({"bytes": 4, "memory bandwidth (GB/s)": "fast"}, [("moves", "4 bytes")]),
+    ({"registers per thread": 80}, [("takes", "80 registers per thread")]),
+    ({"grid": [1, "2", 3], "block": [1], "bytes": True, "shared memory": "lots"}, [])
+])  # fmt: skip
+def test_what_a_device_event_took(args, facts):
     assert device_facts(args)[0] == facts
 
 
-def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama: Trace) -> None:
+def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama):
     op = int(llama.op[int(np.flatnonzero((llama.op >= 0) & llama.is_kind(Kind.KERNEL))[50])])
-    inside = flow.launches_within(llama, op)
-    work = np.flatnonzero(np.isin(llama.launch, inside))
+    work = np.flatnonzero(np.isin(llama.launch, flow.launches_within(llama, op)))
     facts = event_facts(llama, op, None)
     told = next(f for f in facts if f.label == "on the GPU")
     assert told.value.startswith(f"{len(work)} event")
@@ -128,7 +106,7 @@ def test_the_facts_of_an_op_list_what_it_ran_on_the_gpu(llama: Trace) -> None:
     assert facts[-1].value == "reading …"
 
 
-def test_a_step_counts_what_any_thread_launched_in_it_as_the_table_of_steps_does(llama: Trace) -> None:
+def test_a_step_counts_what_any_thread_launched_in_it_as_the_table_of_steps_does(llama):
     rows = summarize_steps(llama).rows
     assert len(rows) == 2
     for row in rows:
@@ -146,7 +124,7 @@ def test_a_step_counts_what_any_thread_launched_in_it_as_the_table_of_steps_does
         assert [f.event for f in facts[at : at + 10]] == [first[0], *first[:8], first[8]]
 
 
-def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path: Path) -> None:
+def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path):
     events = [cpu("train", 0, 100, "user_annotation"), *run(15, 20, 1), *run(55, 20, 2), *run(150, 5, 3)]
     events[3]["tid"] = 10  # the second launch
     facts = event_facts(trace_of(tmp_path, *events), 0, {})
@@ -159,9 +137,8 @@ def test_an_annotation_says_what_other_threads_launched_meanwhile(tmp_path: Path
     assert next(f.value for f in quiet if f.label == "on the GPU") == f"1 event, {exact(20_000)} in all"
 
 
-def test_follow_and_unfollow_are_each_other(llama: Trace) -> None:
-    launches = np.unique(llama.launch[llama.launch >= 0])[::97]
-    for launch in launches.tolist():
+def test_follow_and_unfollow_are_each_other(llama):
+    for launch in np.unique(llama.launch[llama.launch >= 0])[::97].tolist():
         kernel, said = flow.follow(llama, launch)
         assert kernel is not None
         assert int(llama.launch[kernel]) == launch
@@ -170,21 +147,19 @@ def test_follow_and_unfollow_are_each_other(llama: Trace) -> None:
         assert flow.unfollow(llama, launch)[0] == int(llama.op[launch])
 
 
-def test_forward_and_backward_are_each_other(llama: Trace) -> None:
+def test_forward_and_backward_are_each_other(llama):
     assert len(llama.flow_from)
     forward = int(llama.flow_from[0])
     found = flow.partner(llama, forward)
-    assert found is not None
     assert found[0] in llama.flow_to[llama.flow_from == forward]
     assert flow.partner(llama, found[0]) == (forward, True)
 
 
-def test_an_op_has_the_backward_of_what_it_calls(llama: Trace) -> None:
+def test_an_op_has_the_backward_of_what_it_calls(llama):
     linear = np.flatnonzero(llama.is_kind(Kind.CPU_OP) & (llama.name == llama.names.index("aten::linear")))
     assert len(linear)
     for i in linear.tolist():
-        stop = flow.subtree(llama, i)[1]
-        inside = np.flatnonzero((llama.flow_from >= i) & (llama.flow_from < stop))
+        inside = np.flatnonzero((llama.flow_from >= i) & (llama.flow_from < flow.subtree(llama, i)[1]))
         others = llama.flow_to[inside].tolist()
         found, back = flow.partner(llama, i)
         assert found in others
@@ -193,16 +168,15 @@ def test_an_op_has_the_backward_of_what_it_calls(llama: Trace) -> None:
     assert facts["backward op"].event == flow.partner(llama, int(linear[0]))[0]
 
 
-def test_the_ends_of_a_flow_say_so(small: Trace) -> None:
-    kernel = int(np.flatnonzero(small.launch >= 0)[-1])
-    target, said = flow.follow(small, kernel)
+def test_the_ends_of_a_flow_say_so(small):
+    target, said = flow.follow(small, int(np.flatnonzero(small.launch >= 0)[-1]))
     assert target is None
     assert "ends here" in said
     top = int(np.flatnonzero(small.is_kind(Kind.ANNOTATION) & (small.parent < 0))[0])
     assert flow.unfollow(small, top)[0] is None
 
 
-def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
+def test_gaps_walk_by_size_and_by_time(llama):
     results = Part(llama)
     gaps = gaps_of(results)
     assert int(gaps.duration.sum()) == sum(d.idle for d in gaps.devices)
@@ -214,12 +188,11 @@ def test_gaps_walk_by_size_and_by_time(llama: Trace) -> None:
     tenth = int(gaps.start[10])
     assert next_gap(gaps, by_time, None, tenth, 1, False) == (10, 11)
     assert next_gap(gaps, by_time, None, tenth, -1, False) == (9, 10)
-    long_only = gap_order(gaps, True, minimum=100_000)
-    assert len(long_only) == int(np.count_nonzero(gaps.duration >= 100_000))
+    assert len(gap_order(gaps, True, minimum=100_000)) == int(np.count_nonzero(gaps.duration >= 100_000))
     assert causes_of(results).event.tolist() == gaps.after.tolist()
 
 
-def test_no_gaps_no_walk(tmp_path: Path) -> None:
+def test_no_gaps_no_walk(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(
         json.dumps([{"ph": "X", "name": "a", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 0, "dur": 1}])
@@ -242,7 +215,7 @@ def test_no_gaps_no_walk(tmp_path: Path) -> None:
     assert any("Only the CPU was recorded" in f.value for f in trace_facts(trace))
 
 
-def test_what_the_devices_are_called(tmp_path: Path) -> None:
+def test_what_the_devices_are_called(tmp_path):
     def called(*events: tuple[int, str, str]) -> str:
         found: list[dict[str, object]] = []
         for pid, label, category in events:
@@ -260,61 +233,47 @@ def test_what_the_devices_are_called(tmp_path: Path) -> None:
     assert called((8, "", "odd")) == ""
 
 
-def test_the_file_s_own_facts(llama: Trace) -> None:
+def test_the_file_s_own_facts(llama):
     facts = {f.label: f.value for f in trace_facts(llama)}
     assert facts["device 0"].startswith("NVIDIA H200, sm_90, 132 SMs")
     assert facts["events"].startswith("35,279")
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("a\x1b[1mb", "a␛[1mb"),
-        ([1, "x\ny"], '[1, "x\\ny"]'),
-        (None, "null"),
-        (1.5, "1.5"),
-        ({"k": "é"}, '{"k": "é"}'),
-    ],
-)
-def test_arguments_become_one_safe_line(value: object, shown: str) -> None:
+@pytest.mark.parametrize(("value", "shown"), [
+    ("a\x1b[1mb", "a␛[1mb"), ([1, "x\ny"], '[1, "x\\ny"]'), (None, "null"), (1.5, "1.5"),
+    ({"k": "é"}, '{"k": "é"}')
+])  # fmt: skip
+def test_arguments_become_one_safe_line(value, shown):
     assert value_text(value) == shown
 
 
-def test_long_arguments_are_cut_and_wrapped() -> None:
+def test_long_arguments_are_cut_and_wrapped():
     assert len(value_text("x" * 100_000)) == 4000
     from tracetui.views.event import Fact
 
-    lines = wrapped([Fact("a", "one two three", 7)], 8)
-    assert lines == [Fact("a", "one two", 7), Fact("", "three", 7)]
+    assert wrapped([Fact("a", "one two three", 7)], 8) == [Fact("a", "one two", 7), Fact("", "three", 7)]
 
 
-def test_histogram_hides_nothing() -> None:
-    values = np.sort(np.array([1.0] * 1000 + [50.0] + [100.0]))
-    bars = histogram(values)
+def test_histogram_hides_nothing():
+    bars = histogram(np.sort(np.array([1.0] * 1000 + [50.0] + [100.0])))
     assert len(bars) == 24
     assert bars[0] == "█"
     assert sum(c != "·" for c in bars) == 3
     assert histogram(np.array([2.0, 2.0])) == "all the same"
 
 
-def test_memory_at_an_events_start_and_what_it_changes(tmp_path: Path) -> None:
+def test_memory_at_an_events_start_and_what_it_changes(tmp_path):
     def record(ts: float, size: int, total: int, device: int) -> dict[str, Any]:
         args = {"Device Type": int(device >= 0), "Device Id": device, "Bytes": size, "Total Allocated": total}
         more = {"cat": "cpu_instant_event", "s": "t", "args": args | {"Total Reserved": 4 * 2**20}}
         return {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts} | more
 
     mib = 2**20
-    path = write_trace(
-        tmp_path / "m.json",
-        [
-            slice_event("f", 0, 5),
-            slice_event("g", 10, 10),
-            record(2, mib, 3 * mib, 0),
-            record(15, mib // 2, 3 * mib + mib // 2, 0),
-            record(16, -mib, 0, -1),
-            record(18, -mib, 2 * mib + mib // 2, 0),
-        ],
-    )
+    path = write_trace(tmp_path / "m.json", [
+        slice_event("f", 0, 5), slice_event("g", 10, 10), record(2, mib, 3 * mib, 0),
+        record(15, mib // 2, 3 * mib + mib // 2, 0), record(16, -mib, 0, -1),
+        record(18, -mib, 2 * mib + mib // 2, 0)
+    ])  # fmt: skip
     trace = load(path)
     records = memory_records(trace)
     assert records is not None
@@ -327,20 +286,18 @@ def test_memory_at_an_events_start_and_what_it_changes(tmp_path: Path) -> None:
     assert "allocates" not in {f.label for f in event_facts(trace, 0, {})}
 
 
-def test_arguments_of_a_file_that_was_overwritten(tmp_path: Path) -> None:
+def test_arguments_of_a_file_that_was_overwritten(tmp_path):
     path = write_trace(tmp_path / "o.json", [slice_event("f", 0, 5), slice_event("g", 10, 10, args={"a": 1})])
-    trace = load(path)
-    assert args_of(trace, 0) == {}
+    assert args_of(load(path), 0) == {}
     path.write_text(path.read_text().replace("cpu_op", "cpu_ip") + " ")
     os.utime(path, ns=(1, 1))
     again = load(path)
     path.write_text("{}")
-    told = args_of(again, 1)
-    assert "no longer readable" in told["arguments"]
+    assert "no longer readable" in args_of(again, 1)["arguments"]
     assert memory_records(again) is None
 
 
-def test_the_details_tell_shapes_and_strides_in_words() -> None:
+def test_the_details_tell_shapes_and_strides_in_words():
     trace = load(SAMPLES / "linear.json.gz")
     event = next(i for i in range(len(trace)) if trace.name_of(i) == "aten::addmm")
     facts = {fact.label: fact.value for fact in event_facts(trace, event, args_of(trace, event))}
@@ -350,7 +307,7 @@ def test_the_details_tell_shapes_and_strides_in_words() -> None:
     assert facts["Input Strides"] == "[[1], [32, 1], [1, 32], [], []]", "as it is in the file, too"
 
 
-def test_a_cold_start_says_that_warming_up_hides_the_cost() -> None:
+def test_a_cold_start_says_that_warming_up_hides_the_cost():
     findings = find_findings(Part(load(SAMPLES / "matmul_add_64_cold.json.gz")))
     advice = next(finding.advice for finding in findings if finding.rule == "cold_start")
     assert "does not remove it" in advice

@@ -1,10 +1,10 @@
 """What a newcomer asks is answered on the first screen; the verdict line and the overview, walked."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from rich.cells import cell_len
 from rich.segment import Segment
+from tests.recorded import ROOT
 
 from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.device_work import device_work_of
@@ -38,7 +39,7 @@ from tracetui.views.overview_lines import TWO_COLUMNS, lay_out
 from tracetui.views.parts import evidence, time_parts
 from tracetui.views.target import Target
 
-from .conftest import app_of, pane_of, screen_of, slice_event, until, write_trace
+from .conftest import app_of, pane_of, screen_of, slice_event, until, visit, write_trace
 from .test_app import text
 
 SAMPLES = Path(__file__).resolve().parent.parent.parent / "sample_traces"
@@ -60,27 +61,20 @@ def entries_of(overview: Document) -> int:
 
 
 # The questions
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
-@pytest.mark.parametrize(
-    ("name", "verdict", "idle"),
-    [("llm_decode", "OVERHEAD-BOUND", "dispatch 46%"), ("matmul_add_4096_eager", "COMPUTE-BOUND", "")],
-)
-async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(
-    size: tuple[int, int], name: str, verdict: str, idle: str
-) -> None:
-    app = app_of(SAMPLES / f"{name}.json.gz", "overview")
-    async with app.run_test(size=size) as pilot:
+@pytest.mark.parametrize(("name", "verdict", "idle"), [
+    ("llm_decode", "OVERHEAD-BOUND", "dispatch 46%"), ("matmul_add_4096_eager", "COMPUTE-BOUND", "")
+])  # fmt: skip
+async def test_is_it_overhead_bound_and_why_is_the_gpu_idle(size, name, verdict, idle):
+    async with visit(SAMPLES / f"{name}.json.gz", "overview", size=size) as (app, pilot, _):
         await until(pilot, lambda: verdict in text(app).split("\n")[1])
         line = text(app).split("\n")[1]
         assert "GPU busy" in line
         assert idle in line
 
 
-async def test_recorded_memory_is_in_view() -> None:
-    app = app_of(SAMPLES / "train_memory.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+async def test_recorded_memory_is_in_view():
+    async with visit(SAMPLES / "train_memory.json.gz", "overview") as (app, pilot, _):
         await until(
             pilot, lambda: all(word in text(app) for word in ("delay", "queue", "223M/316M", "338M/338M"))
         )
@@ -88,9 +82,7 @@ async def test_recorded_memory_is_in_view() -> None:
 
 @pytest.mark.parametrize("hint", [False, True])
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
-async def test_which_op_costs_most(
-    size: tuple[int, int], hint: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_which_op_costs_most(size, hint, monkeypatch):
     """Also below the hint of the first time, and beside it, where there is room, which kernel does."""
     monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: hint)
     path = SAMPLES / "llm_decode.json.gz"
@@ -99,8 +91,7 @@ async def test_which_op_costs_most(
     own = own_times([e for e in complete if e.get("cat") in CPU])
     costliest = max(own, key=lambda name: own[name])
     steps = sum(e["name"].startswith("ProfilerStep#") and e["cat"] == "user_annotation" for e in complete)
-    app = app_of(path, "overview")
-    async with app.run_test(size=size) as pilot:
+    async with visit(path, "overview", size=size) as (app, pilot, _):
         await until(pilot, lambda: "Kernels and copies" in text(app) or size[0] > 80)
         await until(pilot, lambda: re.search(r"Ops  self CPU, of [\d.]+ ms per step", text(app)))
         lines = text(app).split("\n")
@@ -108,7 +99,6 @@ async def test_which_op_costs_most(
         assert costliest in lines[title + 1]
         column = lines[title].index("Ops")
         match = re.search(r"([\d.]+) (µs|ms)", lines[title + 1][column:])
-        assert match is not None
         us = float(match[1]) * {"µs": 1, "ms": 1000}[match[2]]
         assert us == pytest.approx(own[costliest] / steps, rel=5e-3)
         if size[0] == 80:
@@ -120,12 +110,9 @@ async def test_which_op_costs_most(
 
 
 @pytest.mark.parametrize("hint", [False, True])
-async def test_what_to_try_is_told_in_full_on_a_small_screen(
-    hint: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_to_try_is_told_in_full_on_a_small_screen(hint, monkeypatch):
     monkeypatch.setattr("tracetui.tui.screens.trace.wanted", lambda: hint)
-    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(SAMPLES / "llm_decode.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: "Try: " in text(app))
         shown = " ".join(re.sub(r"[█│] *$", "", line, flags=re.M).strip() for line in text(app).split("\n"))
         pane = screen_of(app).area.open
@@ -134,18 +121,14 @@ async def test_what_to_try_is_told_in_full_on_a_small_screen(
         assert len(pane.overview.advice) > 80
         assert f"Try: {pane.overview.advice}" in shown
         assert "New here?" in shown if hint else True
-        costs = next(block for block in pane.overview.blocks if block.key == "ops")
-        assert costs.entries[0].name in shown
+        assert next(block for block in pane.overview.blocks if block.key == "ops").entries[0].name in shown
 
 
 @pytest.mark.parametrize("colors", [True, False])
-async def test_the_parts_on_a_small_screen_look_as_in_the_bar(
-    colors: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_parts_on_a_small_screen_look_as_in_the_bar(colors, monkeypatch):
     if not colors:
         monkeypatch.setenv("NO_COLOR", "1")
-    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(SAMPLES / "llm_decode.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: "compute 7.3%" in text(app))
         bar = [s for s in screen_of(app).query_one(VerdictLine).render_line(0) if s.text in "█░╱"]
         line = pane_of(screen_of(app), OverviewPane).render_line(0)
@@ -160,18 +143,16 @@ async def test_the_parts_on_a_small_screen_look_as_in_the_bar(
         assert len(seen) >= 4
 
 
-async def test_the_findings_have_their_title_on_a_small_screen() -> None:
-    app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+async def test_the_findings_have_their_title_on_a_small_screen():
+    async with visit(SAMPLES / "llm_decode.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: " 1 overview  2 details 3 ops 4 kernels 5 " in text(app))
         assert " 8 findings " in text(app)
         await pilot.press("5")
         await until(pilot, lambda: " 5 annotations  6 gaps " in text(app))
 
 
-async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
-    app = app_of(SAMPLES / "matmul_add_4096_eager.json.gz", "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+async def test_a_short_narrow_overview_is_walked_from_what_costs_most():
+    async with visit(SAMPLES / "matmul_add_4096_eager.json.gz", "overview", size=(80, 24)) as (app, pilot, _):
         pane = pane_of(screen_of(app), OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         kernels = next(block for block in whole(results_of("matmul_add_4096_eager")).right if block.entries)
@@ -182,7 +163,7 @@ async def test_a_short_narrow_overview_is_walked_from_what_costs_most() -> None:
             assert any("▸" in strip.text for strip in pane.render_lines(pane.region.reset_offset))
 
 
-def test_times_are_those_of_a_step(tmp_path: Path) -> None:
+def test_times_are_those_of_a_step(tmp_path):
     """Without what lies outside of the steps, and in all where there is one step or none."""
 
     def overview(steps: int) -> dict[str, Block]:
@@ -203,7 +184,7 @@ def test_times_are_those_of_a_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
-def test_the_kernels_of_a_step_are_those_that_it_launched(path: Path) -> None:
+def test_the_kernels_of_a_step_are_those_that_it_launched(path):
     results = results_of(path.name.split(".")[0])
     steps = steps_of(results).rows
     kernels = next(block for block in whole(results).blocks if block.key == "kernels")
@@ -238,14 +219,11 @@ def own_times(events: list[dict[str, Any]]) -> dict[str, float]:
 
 
 # The bar
-
-
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
-def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
+def test_the_parts_add_up_and_each_has_its_evidence(path):
     results = results_of(path.name.split(".")[0])
     parts = time_parts(verdict_of(results))
-    counted = [part.share for part in parts if part.share is not None]
-    assert sum(counted) == pytest.approx(1)
+    assert sum([part.share for part in parts if part.share is not None]) == pytest.approx(1)
     total = sum(part.duration for part in parts)
     for width in (10, 37, 60):
         cells = bar_cells(parts, width)
@@ -257,15 +235,14 @@ def test_the_parts_add_up_and_each_has_its_evidence(path: Path) -> None:
     for part in parts:
         target = evidence(results, part.what)
         if target.gap is not None:
-            pieces = causes_of(results).pieces[target.gap]
-            assert pieces.max() > 0
+            assert causes_of(results).pieces[target.gap].max() > 0
         elif target.event is not None:
             assert results.trace.duration[target.event] <= results.trace.span[1]
         else:
             assert target.pane
 
 
-def test_where_the_time_before_the_first_work_went() -> None:
+def test_where_the_time_before_the_first_work_went():
     """In the file: the first step begins at 216.5 us, the first kernel at 2360.0 us; 1.49 ms of that is the
     profiler's buffer request, which has no gap of its own."""
     results = results_of("matmul_add_64_20_steps")
@@ -278,7 +255,7 @@ def test_where_the_time_before_the_first_work_went() -> None:
     assert evidence(results, "sync") == Target("gaps")
 
 
-async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path: Path) -> None:
+async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path):
     """Without ops the CPU cannot be outside of one."""
     call = {"cat": "cuda_runtime", "args": {"correlation": 1}}
     work = {"cat": "kernel", "pid": 0, "args": {"correlation": 1, "device": 0, "stream": 7}}
@@ -289,24 +266,20 @@ async def test_a_part_is_told_in_the_same_words_everywhere(tmp_path: Path) -> No
         slice_event("k", 1000 * n + 8, 50, 7, **work | {"args": work["args"] | {"correlation": n}})
         for n in range(9)
     ]
-    app = app_of(write_trace(tmp_path / "gpu.json", events), "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(write_trace(tmp_path / "gpu.json", events), "overview") as (app, pilot, _):
         await until(pilot, lambda: bool(screen_of(app).verdict.words))
         assert "in no recorded call" in text(app)
         await pilot.press("h")
         await until(pilot, lambda: "the CPU was in no recorded call; here" in screen_of(app).footer.message)
 
 
-async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+async def test_a_key_walks_the_parts_and_shows_an_example_of_each():
+    async with visit(SAMPLES / "train.json.gz", "overview") as (_, pilot, screen):
         line = screen.query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
         causes = causes_of(screen.session.active.whole)
         seen = []
-        longest = max(line.parts, key=lambda part: part.share or 0.0)
-        first = line.parts.index(longest)
+        first = line.parts.index(max(line.parts, key=lambda part: part.share or 0.0))
         assert first > 0
         for part in (parts := line.parts[first:] + line.parts[:first]):
             await pilot.press("h")
@@ -329,11 +302,9 @@ async def test_a_key_walks_the_parts_and_shows_an_example_of_each() -> None:
         assert line.chosen == first
 
 
-async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap() -> None:
+async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap():
     """Not to the one after the example; from a row of the gaps' table, to the next row."""
-    app = app_of(SAMPLES / "train.json.gz", "gaps")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+    async with visit(SAMPLES / "train.json.gz", "gaps") as (_, pilot, screen):
         line = screen.query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
         lengths = gaps_of(screen.session.active.whole).duration
@@ -348,9 +319,8 @@ async def test_after_an_example_of_a_part_g_goes_to_the_longest_gap() -> None:
         assert screen.footer.message.startswith("gap 4 of 1,099")
 
 
-async def test_a_click_on_the_bar_picks_that_part() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+async def test_a_click_on_the_bar_picks_that_part():
+    async with visit(SAMPLES / "train.json.gz", "overview") as (app, pilot, _):
         line = screen_of(app).query_one(VerdictLine)
         await until(pilot, lambda: line.verdict is not None)
         for first, _, part in list(line._places):
@@ -364,9 +334,8 @@ async def test_a_click_on_the_bar_picks_that_part() -> None:
                 assert shown.count("▄") > 0
 
 
-async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there():
+    async with visit(SAMPLES / "train.json.gz", "overview") as (app, pilot, _):
         pane = pane_of(screen_of(app), OverviewPane)
         await until(pilot, lambda: pane.overview is not None and bool(pane.overview.advice))
         for name in ("host", "aten::copy_", "launch"):
@@ -385,12 +354,11 @@ async def test_a_click_on_a_line_of_the_overview_chooses_it_and_again_goes_there
         assert screen_of(app).navigator.selected is not None
 
 
-async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> None:
+async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path):
     ops = [slice_event("aten::mm", 0, 75), slice_event("aten::add", 80, 20)]
     for events, told in ((ops, "CPU-ONLY"), ([slice_event("x", 0, 5, cat="blink")], "NOT KNOWN")):
         path = write_trace(tmp_path / f"{told}.json", events)
-        app = app_of(path, "overview")
-        async with app.run_test(size=(100, 30)) as pilot:
+        async with visit(path, "overview", size=(100, 30)) as (app, pilot, _):
             await until(pilot, lambda app=app, told=told: told in text(app).split("\n")[1])
             line = text(app).split("\n")[1]
             if told == "CPU-ONLY":
@@ -401,26 +369,22 @@ async def test_a_trace_of_the_cpu_alone_and_one_of_nothing(tmp_path: Path) -> No
                 assert "no parts" in screen_of(app).footer.message
 
 
-async def test_an_empty_trace_says_so_everywhere(tmp_path: Path) -> None:
-    app = app_of(write_trace(tmp_path / "empty.json", []), "overview")
-    async with app.run_test(size=(80, 24)) as pilot:
+async def test_an_empty_trace_says_so_everywhere(tmp_path):
+    async with visit(write_trace(tmp_path / "empty.json", []), "overview", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: "there is nothing to analyze" in " ".join(text(app).split()))  # the pane
         assert "NOT KNOWN   There are no events with a duration here." in text(app)
         assert "nothing to select: no events with a duration" in text(app)
         assert "click an event" not in text(app)
 
 
-def test_a_verdict_without_a_reason_to_show_still_fits() -> None:
-    nothing = Verdict("not known", None, None, "There are no GPU events here.")
-    assert time_parts(nothing) == ()
+def test_a_verdict_without_a_reason_to_show_still_fits():
+    assert time_parts(Verdict("not known", None, None, "There are no GPU events here.")) == ()
     assert bar_cells((), 3) == []
 
 
 # The overview
-
-
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
-def test_every_line_fits_and_every_entry_is_there_once(path: Path) -> None:
+def test_every_line_fits_and_every_entry_is_there_once(path):
     overview = whole(results_of(path.name.split(".")[0]))
     count = entries_of(overview)
     assert count > 3
@@ -439,7 +403,7 @@ def test_every_line_fits_and_every_entry_is_there_once(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY, ids=lambda path: path.name.split(".")[0])
-def test_every_bar_is_the_share_beside_it(path: Path) -> None:
+def test_every_bar_is_the_share_beside_it(path):
     """In all lists alike, so that one can be compared with the other."""
     overview = whole(results_of(path.name.split(".")[0]))
     entries = [(block.key, entry) for block in overview.blocks for entry in block.entries]
@@ -459,10 +423,8 @@ def test_every_bar_is_the_share_beside_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
-async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int]) -> None:
-    app = app_of(SAMPLES / "train_ddp.json.gz", "overview")
-    async with app.run_test(size=size) as pilot:
-        screen = screen_of(app)
+async def test_the_overview_is_walked_by_keys_to_every_line(size):
+    async with visit(SAMPLES / "train_ddp.json.gz", "overview", size=size) as (_, pilot, screen):
         pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         await pilot.press("tab")
@@ -478,10 +440,8 @@ async def test_the_overview_is_walked_by_keys_to_every_line(size: tuple[int, int
         assert seen == set(range(len(pane.entries)))
 
 
-async def test_enter_goes_to_what_a_line_speaks_of() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+async def test_enter_goes_to_what_a_line_speaks_of():
+    async with visit(SAMPLES / "train.json.gz", "overview") as (_, pilot, screen):
         pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: any("peak" in entry.text for entry in pane.entries))
         await pilot.press("tab")
@@ -500,10 +460,8 @@ async def test_enter_goes_to_what_a_line_speaks_of() -> None:
                 await pilot.press("1")
 
 
-async def test_a_number_shows_a_pane_and_gives_it_the_keys() -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+async def test_a_number_shows_a_pane_and_gives_it_the_keys():
+    async with visit(SAMPLES / "mlp_eager.json.gz", "overview") as (_, pilot, screen):
         for number, pane in ((1, "overview"), (4, "kernels"), (5, "annotations"), (9, "efficiency")):
             await pilot.press(str(number))
             assert screen.area.open is screen.focused
@@ -515,10 +473,9 @@ async def test_a_number_shows_a_pane_and_gives_it_the_keys() -> None:
         assert screen.area.open is None
 
 
-async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below() -> None:
+async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below():
     app = app_of(SAMPLES / "train.json.gz", "ops")
-    results = results_of("train")
-    total = averages_of(results).total_self_device / 1000
+    total = averages_of(results_of("train")).total_self_device / 1000
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
         for key in ("3", "4"):
@@ -533,9 +490,8 @@ async def test_annotations_are_not_among_ops_or_kernels_and_totals_stand_below()
             assert f"{total:,.3f}" in foot
 
 
-async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
+async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys():
+    async with visit(SAMPLES / "train.json.gz", "overview") as (app, pilot, _):
         await until(pilot, lambda: "Try: " in text(app))
         first = next(f for f in find_findings(results_of("train")) if f.severity in ("high", "medium"))
         assert " ".join(first.advice.split()[:4]) in text(app)
@@ -546,10 +502,8 @@ async def test_it_says_what_to_try_and_the_footer_fits_whoever_has_the_keys() ->
         assert "wasd move" in text(app).split("\n")[-1]
 
 
-async def test_e_explains_the_row_that_has_the_keys() -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", "kernels")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+async def test_e_explains_the_row_that_has_the_keys():
+    async with visit(SAMPLES / "mlp_eager.json.gz", "kernels") as (app, pilot, screen):
         pane = screen.area.open
         assert pane is not None
         await until(pilot, lambda: pane.table is not None)
@@ -563,20 +517,12 @@ async def test_e_explains_the_row_that_has_the_keys() -> None:
         assert screen.trace.duration[event] == screen.trace.duration[same].max()
 
 
-@pytest.mark.parametrize(
-    ("pane", "keys", "title"),
-    [
-        ("gaps", "down", "Explain: idle "),
-        ("steps", "", "Explain: ProfilerStep#2"),
-        ("findings", "", "Explain: "),
-        ("efficiency", "", "Explain: aten::mm"),
-        ("overview", "", "Explain: "),
-    ],
-)
-async def test_e_explains_the_row_of_every_pane(pane: str, keys: str, title: str) -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", pane)
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+@pytest.mark.parametrize(("pane", "keys", "title"), [
+    ("gaps", "down", "Explain: idle "), ("steps", "", "Explain: ProfilerStep#2"),
+    ("findings", "", "Explain: "), ("efficiency", "", "Explain: aten::mm"), ("overview", "", "Explain: ")
+])  # fmt: skip
+async def test_e_explains_the_row_of_every_pane(pane, keys, title):
+    async with visit(SAMPLES / "mlp_eager.json.gz", pane) as (app, pilot, screen):
         shown = screen.area.open
         assert shown is not None
         await until(pilot, lambda: shown.table is not None and len(shown.order) > 0)
@@ -588,10 +534,8 @@ async def test_e_explains_the_row_of_every_pane(pane: str, keys: str, title: str
         assert screen.navigator.selected is not None
 
 
-async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another() -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", "steps")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another():
+    async with visit(SAMPLES / "mlp_eager.json.gz", "steps") as (app, pilot, screen):
         pane = screen.area.open
         assert pane is not None
         await pilot.press("right")
@@ -603,10 +547,8 @@ async def test_e_on_a_row_about_no_event_says_so_instead_of_explaining_another()
         assert app.screen is screen
 
 
-async def test_the_overview_follows_the_part_that_is_walked() -> None:
-    app = app_of(SAMPLES / "train.json.gz", "overview")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+async def test_the_overview_follows_the_part_that_is_walked():
+    async with visit(SAMPLES / "train.json.gz", "overview") as (_, pilot, screen):
         pane, line = screen.area.open, screen.query_one(VerdictLine)
         assert isinstance(pane, OverviewPane)
         await until(pilot, lambda: line.verdict is not None and len(pane.entries) > 8)
@@ -616,7 +558,7 @@ async def test_the_overview_follows_the_part_that_is_walked() -> None:
         assert " a step)" in screen.footer.message
 
 
-async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
+async def test_the_header_and_the_overview_give_a_step_one_length():
     app = app_of(SAMPLES / "train_ddp.json.gz", "overview")  # its steps are uneven
     rows = steps_of(results_of("train_ddp")).rows
     mean = duration(sum(row.window_length for row in rows) / len(rows))
@@ -625,10 +567,8 @@ async def test_the_header_and_the_overview_give_a_step_one_length() -> None:
         await until(pilot, lambda: f"{mean}, mean of 3" in text(app))
 
 
-async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_one_in_the_details() -> None:
-    app = app_of(SAMPLES / "mlp_eager.json.gz", "kernels")
-    async with app.run_test(size=(200, 50)) as pilot:
-        screen = screen_of(app)
+async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_one_in_the_details():
+    async with visit(SAMPLES / "mlp_eager.json.gz", "kernels", size=(200, 50)) as (_, pilot, screen):
         pane = screen.area.open
         assert pane is not None
         await until(pilot, lambda: pane.table is not None)
@@ -643,3 +583,30 @@ async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_on
         await pilot.press("2")
         details = pane_of(screen, DetailsPane)
         await until(pilot, lambda: ("full name", full) in [(f.label, f.value) for f in details.facts])
+
+
+DRAWN = f"""
+import sys
+from tracetui.tui.app import TracetuiApp
+from tracetui.tui.loading import LoadTask
+from tracetui.tui.timeline.view import TimelineView
+
+task = LoadTask({str(ROOT / "sample_traces" / "train.json.gz")!r}).start()
+task.ended.result()
+draw = TimelineView._render_frame
+
+def first(view):
+    heavy = {{"tracetui.views.overview", "tracetui.rules", "tracetui.analysis.idle.causes"}}
+    print("first picture with:", *sorted(heavy & set(sys.modules)))
+    TimelineView._render_frame = draw
+    view.app.call_later(view.app.exit)
+    return draw(view)
+
+TimelineView._render_frame = first
+TracetuiApp(task).run(headless=True)
+"""
+
+
+def test_analyses_and_reports_are_imported_after_it():
+    done = subprocess.run([sys.executable, "-c", DRAWN], capture_output=True, text=True, check=True)
+    assert [line.strip() for line in done.stdout.splitlines()] == ["first picture with:"]

@@ -1,7 +1,5 @@
 """Lanes in the order, folds and pins that a person left them in."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
@@ -29,10 +27,9 @@ SIZE = (80, 30)
 
 def threads(path: Path, count: int, first: int = 1) -> Path:
     events = [
-        slice_event(f"op {tid}", 100 + depth, 1000 - 2 * depth, tid)
-        for tid in range(first, first + count)
+        slice_event(f"op {tid}", 100 + depth, 1000 - 2 * depth, tid) for tid in range(first, first + count)
         for depth in range(3)
-    ]
+    ]  # fmt: skip
     return write_trace(path, events)
 
 
@@ -46,10 +43,9 @@ def order(screen: TraceScreen) -> list[str]:
     ]
 
 
-async def test_an_event_that_was_unfolded_leaves_the_lanes_to_the_room_there_is(tmp_path: Path) -> None:
+async def test_an_event_that_was_unfolded_leaves_the_lanes_to_the_room_there_is(tmp_path):
     events = [slice_event("op", 100 + d, 1000 - 2 * d, tid) for tid in range(1, 6) for d in range(8)]
-    app = app_of(write_trace(tmp_path / "deep.json", events))
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(write_trace(tmp_path / "deep.json", events), size=SIZE) as (app, pilot, _):
         view = screen_of(app).timeline
         await until(pilot, lambda: view.navigator.scene.layout.height > 0)
         opened = view.navigator.scene.layout.shown.tolist()
@@ -83,7 +79,7 @@ async def arrange(path: Path, *acts: str) -> list[str]:
         return order(screen)
 
 
-async def test_lanes_move_fold_hide_and_pin_and_stay_so(tmp_path: Path) -> None:
+async def test_lanes_move_fold_hide_and_pin_and_stay_so(tmp_path):
     path = threads(tmp_path / "t.json", 4)
     opened = ["1 3", "2 3", "3 3", "4 3"]
     assert await arrange(path) == opened
@@ -94,7 +90,7 @@ async def test_lanes_move_fold_hide_and_pin_and_stay_so(tmp_path: Path) -> None:
     assert await arrange(path) == opened
 
 
-async def test_a_lane_comes_back_up_and_the_ends_are_told(tmp_path: Path) -> None:
+async def test_a_lane_comes_back_up_and_the_ends_are_told(tmp_path):
     async with visit(threads(tmp_path / "t.json", 2), size=SIZE) as (_, pilot, screen):
         await pilot.press("J")
         assert "select an event" in screen.footer.message
@@ -109,7 +105,7 @@ async def test_a_lane_comes_back_up_and_the_ends_are_told(tmp_path: Path) -> Non
         assert "hidden" in screen.footer.message
 
 
-async def test_a_moved_lane_stays_on_the_screen(tmp_path: Path) -> None:
+async def test_a_moved_lane_stays_on_the_screen(tmp_path):
     async with visit(threads(tmp_path / "t.json", 30), size=SIZE) as (_, pilot, screen):
         await pilot.press("right", *"J" * 29)
         await pilot.pause()
@@ -129,9 +125,7 @@ class Later:
         self.stopped = True
 
 
-async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_it_is_written_once_the_lanes_rest_or_at_the_end(tmp_path, monkeypatch):
     path = threads(tmp_path / "t.json", 3)
     written: list[int] = []
 
@@ -151,8 +145,7 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
     monkeypatch.setattr(arranging, "save_lanes", count)
     monkeypatch.setattr(arranging, "SAVE_DELAY", 77)
     monkeypatch.setattr(ScreenContext, "after", later)
-    app = app_of(path)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(path, size=SIZE) as (app, pilot, _):
         await pilot.press("right", "J", "J", "K", "z", "z")
         assert len(timers) > 1
         (last,) = (timer for timer in timers if not timer.stopped)
@@ -167,31 +160,27 @@ async def test_it_is_written_once_the_lanes_rest_or_at_the_end(
     assert [e["track"] for e in load_lanes(str(path))][-1] == "lane 1 1 thread"
 
 
-async def test_where_nothing_can_be_written_one_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_where_nothing_can_be_written_one_is_told(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("TRACETUI_STATE", str(tmp_path / "file"))
     monkeypatch.setattr(arranging, "SAVE_DELAY", 0.05)
-    app = app_of(threads(tmp_path / "t.json", 2))
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(threads(tmp_path / "t.json", 2), size=SIZE) as (app, pilot, _):
         await pilot.press("right", "J")
         await until(pilot, lambda: "the lanes are not saved" in screen_of(app).footer.message)
 
 
-async def test_looking_alone_writes_nothing(tmp_path: Path, state: Path) -> None:
+async def test_looking_alone_writes_nothing(tmp_path, state):
     path = threads(tmp_path / "t.json", 3)
     await arrange(path, "right", "down", "down", "down", "down", "w", "w", "f", "f")
     assert not (state / "lanes").exists()
 
 
-async def test_counters_that_come_later_find_their_places(tmp_path: Path) -> None:
+async def test_counters_that_come_later_find_their_places(tmp_path):
     events = [slice_event("op", 100, 1000), slice_event("op", 100, 1000, 2)]
     for name in ("first", "second"):
         events += [{"ph": "C", "pid": 1, "name": name, "ts": 100 + t, "args": {"v": t}} for t in range(5)]
     path = write_trace(tmp_path / "t.json", events)
-    app = app_of(path)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(path, size=SIZE) as (app, pilot, _):
         timeline = screen_of(app).timeline
         await until(pilot, lambda: len(timeline.navigator.scene.source.series) == 2)
         tracks = timeline.navigator.scene.layout
@@ -214,9 +203,7 @@ async def test_counters_that_come_later_find_their_places(tmp_path: Path) -> Non
         assert int(layout.shown[1]) == rows
 
 
-async def test_what_was_kept_of_counters_is_not_lost_before_they_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_was_kept_of_counters_is_not_lost_before_they_come(tmp_path, monkeypatch):
     path = threads(tmp_path / "t.json", 2)
     kept = [
         {"track": "lane 1 2 thread", "rows": None, "pinned": False},
@@ -231,42 +218,35 @@ async def test_what_was_kept_of_counters_is_not_lost_before_they_come(
     assert found[1] == kept[1]
 
 
-async def test_of_another_trace_at_the_path_what_fits_is_taken(tmp_path: Path) -> None:
+async def test_of_another_trace_at_the_path_what_fits_is_taken(tmp_path):
     path = threads(tmp_path / "t.json", 4)
     await arrange(path, "1:J", "z")  # 2, 1 (folded), 3, 4
     threads(path, 3, first=0)  # no 3 and 4 any more, but a 0
     assert await arrange(path) == ["2 3", "1 1", "0 3"]  # which stood below 1
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        b"\xff",
-        b"{",
-        b"[1]",
-        b'{"lanes": {"track": 1}}',
-        b'{"lanes": [7, null, {"track": 5}, {"rows": 0}, {"track": "x", "rows": "y", "pinned": []}]}',
-        b'{"lanes": [{"track": "lane 1 1 thread", "rows": -5e999, "pinned": 0}]}',
-        b'{"lanes": [{"track": "lane 1 1 thread", "rows": 1' + b"0" * 30 + b"}]}",
-        b'{"lanes": ' + b"[" * 5000 + b"]" * 5000 + b"}",
-    ],
-)
-async def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -> None:
+@pytest.mark.parametrize("spoilt", [
+    b"\xff", b"{", b"[1]", b'{"lanes": {"track": 1}}',
+    b'{"lanes": [7, null, {"track": 5}, {"rows": 0}, {"track": "x", "rows": "y", "pinned": []}]}',
+    b'{"lanes": [{"track": "lane 1 1 thread", "rows": -5e999, "pinned": 0}]}',
+    b'{"lanes": [{"track": "lane 1 1 thread", "rows": 1' + b"0" * 30 + b"}]}",
+    b'{"lanes": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+])  # fmt: skip
+async def test_a_spoilt_file_is_as_good_as_none(tmp_path, spoilt):
     path = threads(tmp_path / "t.json", 2)
     file = state_file("lanes", str(path))
-    assert file is not None
     file.parent.mkdir(parents=True)
     file.write_bytes(spoilt)
     assert sorted(await arrange(path)) == ["1 3", "2 3"]
 
 
-async def test_a_hidden_everything_can_be_brought_back(tmp_path: Path) -> None:
+async def test_a_hidden_everything_can_be_brought_back(tmp_path):
     path = threads(tmp_path / "t.json", 2)
     save_lanes(str(path), [{"track": f"lane 1 {n} thread", "rows": 0} for n in (1, 2)])
     assert await arrange(path, "X") == ["1 1", "2 1"]
 
 
-def test_standard_input_and_pipes_keep_nothing(tmp_path: Path) -> None:
+def test_standard_input_and_pipes_keep_nothing(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in ("-", str(pipe)):
@@ -276,10 +256,9 @@ def test_standard_input_and_pipes_keep_nothing(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 
-def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_there_whole_or_not_at_all(tmp_path, monkeypatch):
     save_lanes("t.json", [{"track": "a"}], tmp_path)
     file = state_file("lanes", "t.json", tmp_path)
-    assert file is not None
     assert json.loads(file.read_text())["lanes"] == [{"track": "a"}]
 
     def full(*_: object) -> None:
@@ -291,7 +270,7 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     assert [p.name for p in file.parent.iterdir()] == [file.name]  # nothing half-written lies about
 
 
-async def test_a_maximized_pane_is_left_before_anything_is_cleared() -> None:
+async def test_a_maximized_pane_is_left_before_anything_is_cleared():
     async with visit(MLP, size=SIZE) as (app, pilot, screen):
         await pilot.press("right", "r", "slash", *"mm", "enter", "v")
         picture = screen.query_one("#picture")

@@ -1,7 +1,5 @@
 """The ranks of a job on one screen. `test_compare_screen.py` has the pair, all other tests have one trace."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.session.test_layout import ranks
@@ -25,13 +23,12 @@ def job(folder: Path, count: int = 3) -> TracetuiApp:
     return TracetuiApp(tasks[0], Settings(), others=tasks[1:])
 
 
-async def test_a_job_has_its_own_top_line_and_panes_of_the_rank_with_the_selection(tmp_path: Path) -> None:
+async def test_a_job_has_its_own_top_line_and_panes_of_the_rank_with_the_selection(tmp_path):
     app = job(tmp_path)
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
         assert screen.session.layout is JOB
-        lines = text(app).splitlines()
-        assert lines[0].startswith(" 3 ranks: 0 rank_0   1 rank_1   2 rank_2")
+        assert text(app).splitlines()[0].startswith(" 3 ranks: 0 rank_0   1 rank_1   2 rank_2")
         pane = pane_of(screen, OverviewPane)
         await until(pilot, lambda: pane.overview is not None)
         assert pane.of == 0
@@ -41,7 +38,7 @@ async def test_a_job_has_its_own_top_line_and_panes_of_the_rank_with_the_selecti
         await until(pilot, lambda: "of 2" in text(app))
 
 
-async def test_keys_of_other_layouts_say_so(tmp_path: Path) -> None:
+async def test_keys_of_other_layouts_say_so(tmp_path):
     app = job(tmp_path)
     absent = LAYOUTS["job"].absent
     async with app.run_test(size=(120, 36)) as pilot:

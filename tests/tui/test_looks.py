@@ -1,14 +1,13 @@
 """How the trace screen looks: colors of the widgets, columns, what is said where."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.segment import Segment
 from rich.style import Style
 from tests.conftest import SAMPLES
+from textual.color import Color
 from textual.theme import Theme
 
 from tracetui.analysis.steps.steps import summarize_steps
@@ -16,8 +15,9 @@ from tracetui.core.cells import clauses, clip
 from tracetui.timeline import themes as palette
 from tracetui.timeline import themes as palettes
 from tracetui.timeline.color import legible, ratio
-from tracetui.trace import Kind, Trace, load
+from tracetui.trace import Kind, load
 from tracetui.tui.app import TracetuiApp
+from tracetui.tui.filters import Colorless, without_colors
 from tracetui.tui.screens.matches import MatchesScreen
 from tracetui.tui.tables import drawing
 from tracetui.tui.themes import SIXTEEN, THEMES, palette_of
@@ -28,10 +28,10 @@ from tracetui.views.model import Column
 from tracetui.views.steps import steps_table
 from tracetui.views.times import time_column
 
-from .conftest import DATA, app_of, screen_of, sheet_lines, until
+from .conftest import DATA, screen_of, sheet_lines, until, visit
 
 
-def test_every_theme_has_the_timeline_colors_that_go_with_it() -> None:
+def test_every_theme_has_the_timeline_colors_that_go_with_it():
     assert set(THEMES) <= set(palettes.THEMES)
     for name, theme in THEMES.items():
         assert theme.dark == palette_of(name, 256, False).dark
@@ -65,7 +65,7 @@ def readable(name: str, colors: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", THEMES)
-def test_the_parts_of_a_step_can_be_seen_and_their_names_read(name: str) -> None:
+def test_the_parts_of_a_step_can_be_seen_and_their_names_read(name):
     theme = THEMES[name]
     parts = {role: color for role, color in theme.variables.items() if role.startswith("part-")}
     panel = theme.panel or ""
@@ -78,10 +78,9 @@ def test_the_parts_of_a_step_can_be_seen_and_their_names_read(name: str) -> None
     assert any(contrast(color, panel) < 4.5 for color in parts.values())
 
 
-async def test_the_names_of_parts_are_read_in_the_light_theme(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_names_of_parts_are_read_in_the_light_theme(monkeypatch):
     monkeypatch.setattr(TracetuiApp, "color_count", 256)
-    app = app_of(SAMPLES / "train.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(SAMPLES / "train.json.gz") as (app, pilot, _):
         app.theme = "light"
         line = screen_of(app).query_one(VerdictLine)
         await until(pilot, lambda: "host 18%" in line.render_line(0).text)
@@ -109,9 +108,7 @@ def contrast(a: str, b: str) -> float:
 
 
 # Tables
-
-
-def test_times_of_a_column_have_one_unit_and_line_up() -> None:
+def test_times_of_a_column_have_one_unit_and_line_up():
     values = np.array([1_234_567, 0, 999, 60_000_000_001], dtype=np.int64)
     column = time_column("t", "Self GPU", values)
     assert [column.text(r) for r in range(4)] == ["0.001", "-", "<0.001", "60.000"]
@@ -122,13 +119,11 @@ def test_times_of_a_column_have_one_unit_and_line_up() -> None:
     assert [longer.title, longer.text(0), longer.text(2)] == ["T ms", "123.457", "0.100"]
     summed = time_column("t", "T", values[:3], total=1_234_567_890)
     assert (summed.title, summed.width) == ("T µs", len("1,234,567.890"))
-    averages = time_column("t", "T", np.array([1234.5678]), zero="0")
-    assert averages.text(0) == "1.235"
-    nothing = time_column("t", "T", np.zeros(0, dtype=np.int64))
-    assert nothing.width == len("0.000")
+    assert time_column("t", "T", np.array([1234.5678]), zero="0").text(0) == "1.235"
+    assert time_column("t", "T", np.zeros(0, dtype=np.int64)).width == len("0.000")
 
 
-def test_the_sign_of_the_order_takes_nothing_from_a_title() -> None:
+def test_the_sign_of_the_order_takes_nothing_from_a_title():
     columns = [(Column("a", "Word", str, None, 8, False), 8), (Column("b", "Number", str, None, 6), 6)]
     plain = Style.null()
     assert drawing.header(columns, ("b", True), 1, 18, plain, plain).text == " Word     ▼Number "
@@ -141,7 +136,7 @@ def test_the_sign_of_the_order_takes_nothing_from_a_title() -> None:
     assert drawing.header(after, ("on", True), 1, 23, plain, plain).text == " Word      Number ▼On  "
 
 
-def test_sentences_lose_whole_clauses() -> None:
+def test_sentences_lose_whole_clauses():
     told = "idle 24.947 ms: dispatch 85%, host 14%, launch 0.8%"
     assert clauses(told, 60) == told
     assert clauses(told, 45) == "idle 24.947 ms: dispatch 85%, host 14%…"
@@ -158,7 +153,7 @@ def test_sentences_lose_whole_clauses() -> None:
         assert len(clauses(told, width)) <= width
 
 
-def test_the_selected_event_s_line_gives_way_in_whole_parts(llama: Trace) -> None:
+def test_the_selected_event_s_line_gives_way_in_whole_parts(llama):
     kernel = int(np.flatnonzero((llama.launch >= 0) & llama.is_kind(Kind.KERNEL))[200])
     op = int(llama.op[kernel])
     lane = llama.lanes[int(llama.lane[kernel])].name
@@ -178,10 +173,8 @@ def test_the_selected_event_s_line_gives_way_in_whole_parts(llama: Trace) -> Non
             assert "  for " in line(event, width)
 
 
-async def test_the_line_and_the_matches_call_a_lane_as_its_label_does() -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
-        screen = screen_of(app)
+async def test_the_line_and_the_matches_call_a_lane_as_its_label_does():
+    async with visit(DATA / "mlp_eager.json.gz") as (app, pilot, screen):
         await pilot.press("slash", *"aten::linear", "enter")
         await until(pilot, lambda: screen.query_one(SelectionBar)._parts[-1][0] == "  CPU main")
         await pilot.press("L")
@@ -189,9 +182,8 @@ async def test_the_line_and_the_matches_call_a_lane_as_its_label_does() -> None:
         assert "CPU main" in sheet_lines(app)[2]
 
 
-async def test_the_tabs_tell_where_the_keys_go() -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(80, 24)) as pilot:
+async def test_the_tabs_tell_where_the_keys_go():
+    async with visit(DATA / "mlp_eager.json.gz", size=(80, 24)) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
 
         def look() -> Style | None:
@@ -206,27 +198,40 @@ async def test_the_tabs_tell_where_the_keys_go() -> None:
         assert look() == away
 
 
-def test_the_top_line_keeps_whole_facts() -> None:
+def test_the_top_line_keeps_whole_facts():
     told = "40,573 events · 8 lanes · NVIDIA A100"
     assert fitting(told, 37) == told
     assert fitting(told, 36) == "40,573 events · 8 lanes"
     assert fitting(told, 9) == ""
 
 
-def test_steps_without_a_device_say_nothing_of_one(tmp_path: Path) -> None:
+def test_steps_without_a_device_say_nothing_of_one(tmp_path):
     events = [
         {
-            "ph": "X",
-            "name": f"ProfilerStep#{i}",
-            "cat": "user_annotation",
-            "pid": 1,
-            "tid": 1,
-            "ts": 9 * i,
-            "dur": 8,
-        }
-        for i in range(3)
-    ]
+            "ph": "X", "name": f"ProfilerStep#{i}", "cat": "user_annotation", "pid": 1, "tid": 1, "ts": 9 * i,
+            "dur": 8
+        } for i in range(3)
+    ]  # fmt: skip
     (tmp_path / "t.json").write_text(json.dumps(events))
     table = steps_table(summarize_steps(load(tmp_path / "t.json")))
     assert [c.key for c in table.columns] == ["label", "window_length", "duration"]
     assert table.columns[1].text(0) == "9.000"
+
+
+@pytest.mark.parametrize(("style", "left"), [
+    ("bold #ff0000 on #1c1c1c", "bold"), ("black on #ffffff", "reverse"),
+    ("reverse #ffffff on #000000", "reverse"), ("reverse #000000 on #ffffff", "none"),
+    ("dim underline italic color(12) on default", "dim underline"), ("default", "none")
+])  # fmt: skip
+def test_a_light_background_becomes_reversed_and_colors_go(style, left):
+    wanted = Style.null() if left == "none" else Style.parse(left)
+    assert without_colors(Style.parse(style)) == wanted
+
+
+def test_what_the_mouse_may_click_on_stays():
+    style = Style.parse("#ffffff on #000000") + Style.from_meta({"@mouse.down": "scroll_up"})
+    (segment,) = Colorless().apply([Segment("x", style)], Color(0, 0, 0))
+    assert segment.style is not None
+    assert segment.style.meta == {"@mouse.down": "scroll_up"}
+    assert segment.style.color is None
+    assert Colorless().apply([Segment("x")], Color(0, 0, 0)) == [Segment("x")]

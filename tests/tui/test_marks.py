@@ -1,7 +1,5 @@
 """Marks and notes: kept beside the trace, listed, edited, exported, and harmless whoever wrote the file."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil
@@ -27,7 +25,6 @@ from tracetui.session.marks import (
     with_mark,
 )
 from tracetui.session.state import state_file, write_state
-from tracetui.trace import Trace
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.screens.marks import EARLIER, MarksScreen, rest_of_note
 from tracetui.tui.screens.note import NoteScreen
@@ -57,9 +54,7 @@ def listed(app: TracetuiApp) -> MarksScreen:
 
 
 # The list of marks
-
-
-def test_marks_are_kept_by_file_and_an_empty_label_takes_one_away(tmp_path: Path) -> None:
+def test_marks_are_kept_by_file_and_an_empty_label_takes_one_away(tmp_path):
     marks = with_mark(with_mark([], Mark(20, " two ")), Mark(10, "one\x1b[2J", "a\nb", "aten::mm", "s7", 5))
     assert marks == [Mark(10, "one␛[2J", "a\nb", "aten::mm", "s7", 5), Mark(20, "two")]
     assert save_marks("a.json", marks, tmp_path)
@@ -72,29 +67,20 @@ def test_marks_are_kept_by_file_and_an_empty_label_takes_one_away(tmp_path: Path
     assert next_mark([], 0) is None
 
 
-def test_files_of_older_versions_are_read(tmp_path: Path) -> None:
+def test_files_of_older_versions_are_read(tmp_path):
     file = state_file("marks", "a.json", tmp_path)
     assert write_state(file, {"path": "a.json", "marks": [{"time_ns": 5, "label": "old"}]})
     assert load_marks("a.json", tmp_path) == [Mark(5, "old")]
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    [
-        b"",
-        b"\xff\xfe",
-        b"[]",
-        b"{",
-        b"[" * 100_000,
-        b'{"marks": 5}',
-        b'{"marks": [5, null, [], {}, {"time_ns": "1", "label": "x"}, {"time_ns": 1}]}',
-        b'{"marks": [{"time_ns": Infinity, "label": "x"}, {"time_ns": 1e400, "label": "x"}]}',
-        b'{"marks": [{"time_ns": ' + b"9" * 400 + b', "label": "x"}, {"time_ns": true, "label": "x"}]}',
-    ],
-)
-def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -> None:
+@pytest.mark.parametrize("spoilt", [
+    b"", b"\xff\xfe", b"[]", b"{", b"[" * 100_000, b'{"marks": 5}',
+    b'{"marks": [5, null, [], {}, {"time_ns": "1", "label": "x"}, {"time_ns": 1}]}',
+    b'{"marks": [{"time_ns": Infinity, "label": "x"}, {"time_ns": 1e400, "label": "x"}]}',
+    b'{"marks": [{"time_ns": ' + b"9" * 400 + b', "label": "x"}, {"time_ns": true, "label": "x"}]}'
+])  # fmt: skip
+def test_a_spoilt_file_is_as_good_as_none(tmp_path, spoilt):
     file = state_file("marks", "a.json", tmp_path)
-    assert file is not None
     file.parent.mkdir()
     file.write_bytes(spoilt)
     assert load_marks("a.json", tmp_path) == []
@@ -109,7 +95,7 @@ def test_a_spoilt_file_is_as_good_as_none(tmp_path: Path, spoilt: bytes) -> None
     assert (marks.trouble, len(list(file.parent.iterdir()))) == ("", 2)
 
 
-def test_every_file_that_cannot_be_read_is_put_aside_and_none_written_over(tmp_path: Path) -> None:
+def test_every_file_that_cannot_be_read_is_put_aside_and_none_written_over(tmp_path):
     file = state_file("marks", "a.json", tmp_path)
     assert file is not None
     marks = Marks("a.json", None, tmp_path)
@@ -122,11 +108,8 @@ def test_every_file_that_cannot_be_read_is_put_aside_and_none_written_over(tmp_p
     assert [m.time for m in load_marks("a.json", tmp_path)] == [0, 1, 10, 11]
 
 
-def test_a_file_that_can_be_neither_read_nor_moved_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_can_be_neither_read_nor_moved_stays(tmp_path, monkeypatch):
     file = state_file("marks", "a.json", tmp_path)
-    assert file is not None
     file.parent.mkdir()
     file.write_text("{")
 
@@ -141,7 +124,7 @@ def test_a_file_that_can_be_neither_read_nor_moved_stays(
     assert (marks.kept, marks.trouble[:9], file.read_text()) == (False, "not saved", "{")
 
 
-def test_one_more_than_can_be_kept_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_more_than_can_be_kept_is_not_made(tmp_path, monkeypatch):
     monkeypatch.setattr("tracetui.session.marks.MOST", 3)
     marks = Marks("a.json", None, tmp_path)
     for n in range(4):
@@ -154,7 +137,7 @@ def test_one_more_than_can_be_kept_is_not_made(tmp_path: Path, monkeypatch: pyte
     assert load_marks("a.json", tmp_path) == marks.all
 
 
-def test_a_mark_of_an_older_version_becomes_one_of_the_trace_when_it_is_changed(tmp_path: Path) -> None:
+def test_a_mark_of_an_older_version_becomes_one_of_the_trace_when_it_is_changed(tmp_path):
     save_marks("a.json", [Mark(5, "old"), Mark(5, "another's", zero=7)], tmp_path)
     marks = Marks("a.json", 8, tmp_path)
     marks.put(Mark(5, "mine", zero=8))
@@ -162,7 +145,7 @@ def test_a_mark_of_an_older_version_becomes_one_of_the_trace_when_it_is_changed(
     assert [(m.label, m.zero) for m in marks.all] == [("another's", 7), ("changed", 8)]
 
 
-def test_what_can_be_read_of_a_file_is_read_and_made_harmless(tmp_path: Path) -> None:
+def test_what_can_be_read_of_a_file_is_read_and_made_harmless(tmp_path):
     entries = [
         {"time_ns": 9, "label": "\x1b]52;c;AAAA\x07" + "x" * 200, "note": "a\x1b[2J\r\n\u202eb\t|\x00\n\n"},
         "nonsense",
@@ -178,7 +161,7 @@ def test_what_can_be_read_of_a_file_is_read_and_made_harmless(tmp_path: Path) ->
     assert second.note == "a␛[2J\n\ufffdb    |␀"
 
 
-def test_a_note_in_one_line() -> None:
+def test_a_note_in_one_line():
     assert one_line(Mark(1_500, "slow")) == "slow, at 1.500 µs"
     assert one_line(Mark(1_500, "slow", "it waits\n\n for Ann")) == "slow: it waits / for Ann"
     assert one_line(Mark(1_500, "it waits", "it waits\nfor Ann")) == "it waits / for Ann"
@@ -188,7 +171,7 @@ def test_a_note_in_one_line() -> None:
     assert note_text("\n a \r\n\n") == " a"
 
 
-def test_two_sessions_on_one_trace_do_not_lose_each_other_s_marks(tmp_path: Path) -> None:
+def test_two_sessions_on_one_trace_do_not_lose_each_other_s_marks(tmp_path):
     one, two = (Marks("a.json", 7, tmp_path) for _ in range(2))
     one.put(Mark(1, "one", zero=7))
     two.put(Mark(2, "two", zero=7))
@@ -197,7 +180,7 @@ def test_two_sessions_on_one_trace_do_not_lose_each_other_s_marks(tmp_path: Path
     assert [m.label for m in load_marks("a.json", tmp_path)] == ["one"]
 
 
-def test_marks_without_a_place_last_for_the_session(tmp_path: Path) -> None:
+def test_marks_without_a_place_last_for_the_session(tmp_path):
     (tmp_path / "file").touch()
     for marks in (Marks("-"), Marks("a.json", None, tmp_path / "file")):
         marks.put(Mark(1, "one"))
@@ -206,7 +189,7 @@ def test_marks_without_a_place_last_for_the_session(tmp_path: Path) -> None:
         assert not marks.kept
 
 
-def test_marks_of_an_earlier_trace_at_the_path_are_told_apart(tmp_path: Path) -> None:
+def test_marks_of_an_earlier_trace_at_the_path_are_told_apart(tmp_path):
     old = Marks("a.json", 7, tmp_path)
     old.put(Mark(5, "old", zero=7))
     new = Marks("a.json", 8, tmp_path)
@@ -218,7 +201,7 @@ def test_marks_of_an_earlier_trace_at_the_path_are_told_apart(tmp_path: Path) ->
     assert [m.label for m in new.all] == ["new"]
 
 
-def test_a_mark_finds_its_event_again(llama: Trace) -> None:
+def test_a_mark_finds_its_event_again(llama):
     for event in np.random.default_rng(3).integers(0, len(llama), 50).tolist():
         mark = mark_on(llama, event, 0, "x")
         found = event_of(llama, mark)
@@ -230,11 +213,8 @@ def test_a_mark_finds_its_event_again(llama: Trace) -> None:
 
 
 # In the app
-
-
-async def test_marks_are_there_at_the_next_opening() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_marks_are_there_at_the_next_opening():
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("right", "m", *"here it is [b]", "enter")
         screen = screen_of(app)
         await until(pilot, lambda: len(screen.session.marks.marks.all) == 1)
@@ -254,29 +234,24 @@ async def test_marks_are_there_at_the_next_opening() -> None:
         assert screen.navigator.scene.marks == ()
 
 
-async def test_marks_that_cannot_be_read_are_put_aside_and_that_is_said(state: Path) -> None:
+async def test_marks_that_cannot_be_read_are_put_aside_and_that_is_said(state):
     file = state_file("marks", str(MLP))
-    assert file is not None
     file.parent.mkdir()
     file.write_text('{"marks": [{"time_ns": 5, "lab')
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await until(pilot, lambda: "cannot be read; their file will be set aside" in text(app))
         await pilot.press("right", "m", "x", "enter")
         await until(pilot, lambda: f"is now marks/{file.stem}.bad" in text(app))
     assert [m["label"] for m in kept_in(state)["marks"]] == ["x"]
 
 
-async def test_marks_and_lanes_are_kept_where_the_working_directory_goes(
-    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_marks_and_lanes_are_kept_where_the_working_directory_goes(tmp_path, state, monkeypatch):
     folder = tmp_path / "gone"
     folder.mkdir()
     write_trace(folder / "t.json", [slice_event("a", 0, 5), slice_event("b", 0, 5, tid=2)])
     with monkeypatch.context() as at:
         at.chdir(folder)
-        app = app_of("t.json")
-        async with app.run_test(size=SIZE) as pilot:
+        async with visit("t.json", size=SIZE) as (app, pilot, _):
             await until(pilot, lambda: "t.json" in text(app))
             shutil.rmtree(folder)
             assert state_file("marks", "t.json", state) is None
@@ -287,7 +262,7 @@ async def test_marks_and_lanes_are_kept_where_the_working_directory_goes(
     assert {next(iter(f.keys() - {"path"})) for f in found} == {"lanes", "marks"}
 
 
-async def test_m_reaches_marks_that_share_a_cell() -> None:
+async def test_m_reaches_marks_that_share_a_cell():
     async with visit(MLP, size=SIZE) as (_, pilot, screen):
         for time in (1_000, 1_001, 1_002):
             screen.session.marks.marks.put(mark_on(screen.trace, None, time, f"number {time}"))
@@ -299,7 +274,7 @@ async def test_m_reaches_marks_that_share_a_cell() -> None:
         assert seen[3] == seen[0]
 
 
-async def test_a_note_is_written_read_and_changed(state: Path) -> None:
+async def test_a_note_is_written_read_and_changed(state):
     async with visit(MLP, size=SIZE) as (app, pilot, screen):
         await pilot.press("right", "T")
         sheet = app.screen
@@ -322,9 +297,8 @@ async def test_a_note_is_written_read_and_changed(state: Path) -> None:
         assert screen.session.marks.marks.here[0].note == mark.note
 
 
-async def test_a_note_is_not_lost_by_one_escape() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_a_note_is_not_lost_by_one_escape():
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("right", "T", "escape")
         assert isinstance(app.screen, TraceScreen)  # nothing was typed
         await pilot.press("T", *"precious", "escape")
@@ -337,7 +311,7 @@ async def test_a_note_is_not_lost_by_one_escape() -> None:
         assert screen_of(app).session.marks.marks.all == []
 
 
-async def test_a_mark_with_a_note_outlives_its_label() -> None:
+async def test_a_mark_with_a_note_outlives_its_label():
     async with visit(MLP, size=SIZE) as (_, pilot, screen):
         await pilot.press("right")
         screen.session.marks.marks.put(mark_on(screen.trace, screen.navigator.selected, 0, "label", "a note"))
@@ -346,9 +320,8 @@ async def test_a_mark_with_a_note_outlives_its_label() -> None:
         assert [(m.label, m.note) for m in screen.session.marks.marks.here] == [("a note", "a note")]
 
 
-async def test_a_note_ends_at_its_limit() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_a_note_ends_at_its_limit():
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
         await pilot.press("T")
         sheet = app.screen
         assert isinstance(sheet, NoteScreen)
@@ -358,7 +331,7 @@ async def test_a_note_ends_at_its_limit() -> None:
         assert sheet.note.text == "x" * NOTE_LIMIT
 
 
-async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> None:
+async def test_the_list_goes_to_edits_removes_and_brings_back(state):
     async with visit(MLP, size=SIZE) as (app, pilot, screen):
         await pilot.press("l")
         await until(pilot, lambda: "no marks yet" in text(app))
@@ -376,9 +349,8 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
         await pilot.press("d")
         assert [m.label for m in screen.session.marks.marks.here] == ["mark 0", "mark 2"]
         assert [m.time for _, m in zip(sheet.rows, sheet.rows, strict=True)] == [
-            int(trace.start[events[0]]),
-            int(trace.start[events[2]]),
-        ]
+            int(trace.start[events[0]]), int(trace.start[events[2]])
+        ]  # fmt: skip
         assert "u undoes it" in sheet.head.message
         assert len(screen.navigator.scene.marks) == 2
         await pilot.press("delete", "u", "u")
@@ -396,7 +368,7 @@ async def test_the_list_goes_to_edits_removes_and_brings_back(state: Path) -> No
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
-async def test_the_list_has_room_for_every_column(size: tuple[int, int]) -> None:
+async def test_the_list_has_room_for_every_column(size):
     async with visit(MLP, size=size) as (app, pilot, screen):
         kernel = int(np.flatnonzero(screen.trace.kind == 6)[0])
         screen.session.marks.marks.put(mark_on(screen.trace, kernel, 0, "a label", "a note"))
@@ -410,7 +382,7 @@ async def test_the_list_has_room_for_every_column(size: tuple[int, int]) -> None
 
 
 @pytest.mark.parametrize("ending", [".md", ".csv", ".json"])
-async def test_marks_are_exported(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_marks_are_exported(ending, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with visit(MLP, size=SIZE) as (app, pilot, screen):
         screen.session.marks.marks.put(mark_on(screen.trace, 0, 0, "a | b", "one\ntwo <b>"))
@@ -438,12 +410,11 @@ async def test_marks_are_exported(ending: str, tmp_path: Path, monkeypatch: pyte
     assert str(rows[1]["time_ns"]) == "77"
 
 
-async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_path: Path) -> None:
+async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_path):
     file = write_trace(
         tmp_path / "t.json", [slice_event("old", 1_000_000, 50), slice_event("b", 1_000_100, 9)]
     )
-    app = app_of(file)
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(file, size=SIZE) as (app, pilot, _):
         await pilot.press("right", "m", *"look", "enter")
         assert [m.label for m in screen_of(app).session.marks.marks.here] == ["look"]
     write_trace(file, [slice_event("new", 2_000_000, 50)])
@@ -460,13 +431,12 @@ async def test_a_trace_written_anew_at_the_path_does_not_show_the_old_marks(tmp_
         assert screen.session.marks.marks.all == []
 
 
-def test_loaded_traces_know_their_zero() -> None:
+def test_loaded_traces_know_their_zero():
     """The marks rest on it."""
-    zeros = {loaded(name).info.zero_ns for name in ("mlp_eager", "mlp_compile", "llama_train")}
-    assert len(zeros) == 3
+    assert len({loaded(name).info.zero_ns for name in ("mlp_eager", "mlp_compile", "llama_train")}) == 3
 
 
-def test_a_mark_on_a_kernel_says_so_in_short() -> None:
+def test_a_mark_on_a_kernel_says_so_in_short():
     fill = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, int>(int)"
     assert Mark(1, "", name=fill, lane="GPU 1 stream 7").on == "fill fp32 vec4, GPU 1 stream 7"
     assert Mark(1, "", name="forward", lane="stream 7 annotations").on == "forward, stream 7 annotations"

@@ -1,7 +1,5 @@
 """What was closed is let go, and nothing that is kept grows without bound."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import importlib
@@ -25,14 +23,12 @@ from tracetui.analysis.part import Part
 from tracetui.core import threads
 from tracetui.session.history import LONGEST, History
 from tracetui.timeline.viewport import Viewport
-from tracetui.trace import Trace
 from tracetui.tui.requests import EndComparison, OpenTrace
 from tracetui.tui.screens.trace import TraceScreen
 from tracetui.views.gap_words import find_told, gap_line
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, app_of, screen_of, until, visit
 
-TIMES = 6
 LEFT = 1
 """That may still be alive: the last one, in a context that asyncio has yet to drop."""
 
@@ -82,23 +78,15 @@ async def loading(pilot: Pilot[Any]) -> object:
 
 
 SHEETS: dict[str, Sheet] = {
-    "help": by_key("question_mark"),
-    "explain": by_key("e"),
-    "matches": by_key("L"),
-    "palette": by_key("ctrl+p"),
-    "capture": by_key("c"),
-    "prompt": prompt,
-    "loading": loading,
-}
+    "help": by_key("question_mark"), "explain": by_key("e"), "matches": by_key("L"),
+    "palette": by_key("ctrl+p"), "capture": by_key("c"), "prompt": prompt, "loading": loading
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("short", [False, True])
-async def test_where_memory_is_short_there_are_no_indices(
-    short: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_where_memory_is_short_there_are_no_indices(short, monkeypatch):
     monkeypatch.setattr(threads, "NEEDED", 1 << 60 if short else 0)
-    app = app_of(DATA / "llama_train.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(DATA / "llama_train.json.gz") as (app, pilot, _):
         await until(pilot, lambda: open_trace(pilot) is not None)
         session = screen_of(app).session
         results, trace = session.active.whole, session.active.trace
@@ -110,12 +98,12 @@ async def test_where_memory_is_short_there_are_no_indices(
 
 
 @pytest.mark.parametrize("name", SHEETS)
-async def test_what_is_closed_is_let_go(name: str) -> None:
+async def test_what_is_closed_is_let_go(name):
     app = app_of(DATA / "matmul_add_64_cold_eager.json.gz")
     alive: weakref.WeakSet[Any] = weakref.WeakSet()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("right", "slash", "m", "m", "enter")
-        for _ in range(TIMES):
+        for _ in range(6):
             await until(pilot, lambda: open_trace(pilot) is not None)
             alive.add(await SHEETS[name](pilot))
             await press(pilot, "escape")
@@ -128,11 +116,10 @@ async def test_what_is_closed_is_let_go(name: str) -> None:
         assert drawn <= widgets + LEFT, "lines of widgets that are gone"
 
 
-async def test_a_comparison_that_has_ended_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_comparison_that_has_ended_is_let_go(monkeypatch):
     """Even of objects that garbage collections skip."""
     monkeypatch.setattr("tracetui.tui.app.CLOSED", 0.1)
-    app = app_of(DATA / "pairs" / "train_base.json.gz")
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(DATA / "pairs" / "train_base.json.gz", size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: open_trace(pilot) is not None)
         alone = screen_of(app).session.active
         other = DATA / "pairs" / "train_item.json.gz"
@@ -154,12 +141,11 @@ async def test_a_comparison_that_has_ended_is_let_go(monkeypatch: pytest.MonkeyP
         assert sum(screen() is not None for screen in ended) <= LEFT
 
 
-async def test_a_trace_that_is_open_is_not_read_again(tmp_path: Path) -> None:
+async def test_a_trace_that_is_open_is_not_read_again(tmp_path):
     one, other = (DATA / "pairs" / f"train_{name}.json.gz" for name in ("base", "item"))
     path = tmp_path / "t.json.gz"
     path.write_bytes(one.read_bytes())
-    app = app_of(path)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(path, size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: open_trace(pilot) is not None)
         first = screen_of(app)
         for beside in (None, first.session.active):
@@ -174,12 +160,11 @@ async def test_a_trace_that_is_open_is_not_read_again(tmp_path: Path) -> None:
         await until(pilot, lambda: len(app.traces) == 3)
 
 
-async def test_a_closed_trace_is_let_go_and_the_next_one_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_closed_trace_is_let_go_and_the_next_one_shown(monkeypatch):
     """Even its objects that garbage collections skip."""
     monkeypatch.setattr("tracetui.tui.app.CLOSED", 0.1)
     paths = [DATA / "pairs" / f"train_{name}.json.gz" for name in ("base", "item", "fused_adamw")]
-    app = app_of(paths[0])
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with visit(paths[0], size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: open_trace(pilot) is not None)
         await pilot.press("ctrl+x")
         await until(pilot, lambda: "only open trace" in screen_of(app).footer.message)
@@ -198,9 +183,8 @@ async def test_a_closed_trace_is_let_go_and_the_next_one_shown(monkeypatch: pyte
         assert sum(results() is not None for results in closed) <= LEFT
 
 
-async def test_where_things_were_is_forgotten_with_the_size(small: Trace) -> None:
-    app = app_of(small.info.path)
-    async with app.run_test(size=(80, 24)) as pilot:
+async def test_where_things_were_is_forgotten_with_the_size(small):
+    async with visit(small.info.path, size=(80, 24)) as (_, pilot, _):
         await pilot.resize_terminal(81, 24)
         once = Region.intersection.cache_info().currsize
         for width in range(82, 112):
@@ -220,7 +204,7 @@ def caches() -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{key}", value
 
 
-def test_what_is_remembered_has_a_bound() -> None:
+def test_what_is_remembered_has_a_bound():
     found = dict(caches())
     assert len(found) > 8
     few = {
@@ -238,7 +222,7 @@ def test_what_is_remembered_has_a_bound() -> None:
         assert most is None or most <= 4096, name
 
 
-def test_the_history_of_views_has_an_end() -> None:
+def test_the_history_of_views_has_an_end():
     history = History()
     views = [Viewport(n, n + 10, 100) for n in range(5 * LONGEST)]
     for view in views:

@@ -1,11 +1,7 @@
 """What the last line says of a key, and for how long."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
-from tests.tui.conftest import DATA, app_of, screen_of, slice_event, until, visit, write_trace
+from tests.tui.conftest import DATA, screen_of, slice_event, until, visit, write_trace
 
 from tracetui.timeline.labels import lines_below
 
@@ -14,9 +10,8 @@ LLAMA = DATA / "llama_train.json.gz"
 MEMORY = DATA.parent.parent / "sample_traces" / "train_memory.json.gz"
 
 
-async def test_a_message_goes_with_the_next_key() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_a_message_goes_with_the_next_key():
+    async with visit(LLAMA, size=SIZE) as (app, pilot, _):
         footer = screen_of(app).footer
         await pilot.press("g")
         assert "gap 1 of" in footer.message
@@ -24,7 +19,7 @@ async def test_a_message_goes_with_the_next_key() -> None:
         await until(pilot, lambda: footer.message == "", 2)
 
 
-async def test_a_key_that_says_something_replaces_the_message() -> None:
+async def test_a_key_that_says_something_replaces_the_message():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("g", "g")
         assert "gap 2 of" in screen.footer.message
@@ -37,7 +32,7 @@ async def test_a_key_that_says_something_replaces_the_message() -> None:
         assert "press /" in screen.footer.message
 
 
-async def test_a_message_that_came_by_itself_waits_for_a_key() -> None:
+async def test_a_message_that_came_by_itself_waits_for_a_key():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("d")
         await pilot.pause()
@@ -48,9 +43,8 @@ async def test_a_message_that_came_by_itself_waits_for_a_key() -> None:
         await until(pilot, lambda: screen.footer.message != "something was found")
 
 
-async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> None:
-    app = app_of(MEMORY)
-    async with app.run_test(size=(80, 24)) as pilot:
+async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key():
+    async with visit(MEMORY, size=(80, 24)) as (app, pilot, _):
         timeline = screen_of(app).timeline
         await until(pilot, lambda: len(timeline.navigator.scene.source.series) >= 5)
         await pilot.pause()
@@ -71,7 +65,7 @@ async def test_rows_below_the_screen_are_told_and_reached_by_the_down_key() -> N
         assert screen_of(app).footer.message.startswith("only hidden lanes below")
 
 
-async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
+async def test_a_time_that_was_gone_to_has_a_line_until_escape():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         timeline = screen.timeline
 
@@ -105,7 +99,7 @@ async def test_a_time_that_was_gone_to_has_a_line_until_escape() -> None:
         assert timeline.navigator.scene.instant is None
 
 
-async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path: Path) -> None:
+async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path):
     events = [slice_event(f"op{n}", n * 10.0, 5.0 + n, tid=1 + n % 3) for n in range(12)]
     async with visit(write_trace(tmp_path / "t.json", events), size=SIZE) as (_, pilot, screen):
 
@@ -127,8 +121,7 @@ async def test_keys_that_change_nothing_to_be_seen_say_a_word(tmp_path: Path) ->
                 assert await said(key) == f"the {name} pane has no column to sort by"
 
 
-async def test_the_only_trace_says_how_to_get_another() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=SIZE) as pilot:
+async def test_the_only_trace_says_how_to_get_another():
+    async with visit(LLAMA, size=SIZE) as (app, pilot, _):
         await pilot.press("t")
         await until(pilot, lambda: "Ctrl+O opens another" in screen_of(app).footer.message)

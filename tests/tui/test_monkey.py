@@ -1,7 +1,5 @@
 """Random keys, mouse events and sizes for a few seconds; `benchmarks/monkey.py` does it for hours."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess
@@ -34,111 +32,69 @@ def run(*arguments: str, before: str = "", **look: str) -> subprocess.CompletedP
         environment.pop(name, None)
     environment |= look
     return subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            code,
-            "--here",
-            "--cold",
-            *arguments,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-    )
+        [sys.executable, "-c", code, "--here", "--cold", *arguments], capture_output=True, text=True,
+        timeout=300, env=environment
+    )  # fmt: skip
 
 
 @amounts
-@pytest.mark.parametrize(
-    ("names", "seed", "look"),
-    [
-        (["sample_traces/attention_naive"], 5, {"COLORTERM": ""}),
-        pytest.param(["tests/data/llama_train"], 1, {}, marks=pytest.mark.long),
-        pytest.param(["tests/data/mlp_compile"], 2, {"NO_COLOR": "1"}, marks=pytest.mark.long),
-        (
-            ["tests/data/pairs/decode_eager", "tests/data/pairs/train_item"],
-            8,
-            {"TERM": "xterm", "COLORTERM": ""},
-        ),
-    ],
-)
-def test_after_random_keys_clicks_and_sizes_the_terminal_shows_what_it_should(
-    names: list[str], seed: int, look: dict[str, str], events: int
-) -> None:
+@pytest.mark.parametrize(("names", "seed", "look"), [
+    (["sample_traces/attention_naive"], 5, {"COLORTERM": ""}),
+    pytest.param(["tests/data/llama_train"], 1, {}, marks=pytest.mark.long),
+    pytest.param(["tests/data/mlp_compile"], 2, {"NO_COLOR": "1"}, marks=pytest.mark.long),
+    (["tests/data/pairs/decode_eager", "tests/data/pairs/train_item"], 8, {"TERM": "xterm", "COLORTERM": ""})
+])  # fmt: skip
+def test_after_random_keys_clicks_and_sizes_the_terminal_shows_what_it_should(names, seed, look, events):
     traces = ",".join(str(ROOT / f"{name}.json.gz") for name in names)
     ran = run(traces, "--events", str(events), "--seed", str(seed), **look)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
 
 
 SHEETS = (
-    "question_mark",
-    "ctrl+p",
-    "I",
-    "C",
-    "j",
-    "T",
-    "l",
-    "e",
-    "L",
-    "ctrl+o",
-    "c",
-    "slash",
-    "colon",
-    "m",
-    "F",
-)
+    "question_mark", "ctrl+p", "I", "C", "j", "T", "l", "e", "L", "ctrl+o", "c", "slash", "colon", "m", "F"
+)  # fmt: skip
 SIZES = ((121, 36), (121, 37), (80, 24), (20, 5), (300, 80), (120, 36))
 
 
 @pytest.mark.parametrize("sizes", [SIZES[1::2], pytest.param(SIZES, marks=pytest.mark.long)], ids=len)
-def test_everything_that_opens_stays_open_at_any_size(sizes: tuple[tuple[int, int], ...]) -> None:
+def test_everything_that_opens_stays_open_at_any_size(sizes):
     acts = [
-        act
-        for key in SHEETS
-        for act in (
-            f"Act('keys', ({key!r},))",
-            *(f"Act('resize', size={size})" for size in sizes),
-            "Act('keys', ('escape', 'escape'))",
+        act for key in SHEETS for act in (
+            f"Act('keys', ({key!r},))", *(f"Act('resize', size={size})" for size in sizes),
+            "Act('keys', ('escape', 'escape'))"
         )
-    ]
+    ]  # fmt: skip
     before = f"from monkey import Act; monkey.acts = lambda seed: iter([{', '.join(acts)}])"
     sample = str(ROOT / "sample_traces" / "linear.json.gz")
     ran = run(sample, "--events", str(len(SHEETS) * (len(sizes) + 3)), before=before)
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
 
 
-@pytest.mark.parametrize(
-    ("broken", "told"),
-    [
-        ("screens.trace.TraceScreen.action_clear = lambda self: 1 / 0", "division by zero"),
-        ("textual_private.SentLines.only_new = lambda self, update, width: None", "shown"),
-    ],
-)
-def test_the_monkey_tells_of_what_fails(broken: str, told: str) -> None:
+@pytest.mark.parametrize(("broken", "told"), [
+    ("screens.trace.TraceScreen.action_clear = lambda self: 1 / 0", "division by zero"),
+    ("textual_private.SentLines.only_new = lambda self, update, width: None", "shown")
+])  # fmt: skip
+def test_the_monkey_tells_of_what_fails(broken, told):
     before = "import monkey_terminal; from tracetui.tui import screens, textual_private"
     before += f"; import tracetui.tui.screens.trace; monkey_terminal.LONGEST = 1; {broken}"
-    sample = str(ROOT / "sample_traces" / "linear.json.gz")
-    ran = run(sample, "--events", "15", "--seed", "3", before=before)
+    ran = run(str(ROOT / "sample_traces" / "linear.json.gz"), "--events", "15", "--seed", "3", before=before)
     assert ran.returncode == 1
     assert told in ran.stdout
 
 
-def test_the_same_seed_does_the_same(monkey: ModuleType) -> None:
+def test_the_same_seed_does_the_same(monkey):
     def first(seed: int) -> list[str]:
         acts = monkey.acts(seed)
         return [str(next(acts)) for _ in range(300)]
 
     assert first(4) == first(4)
     assert first(4) != first(5)
-    kinds = {act.split()[0] for act in first(4)}
-    assert {"keys", "click", "drag", "wheel", "resize", "move"} <= kinds
+    assert {"keys", "click", "drag", "wheel", "resize", "move"} <= {act.split()[0] for act in first(4)}
 
 
-def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey: ModuleType) -> None:
+def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey):
     def held(*mib: int) -> bool:
-        samples = [monkey.Sample(n * 1000, m << 20, 0) for n, m in enumerate(mib)]
-        return bool(monkey.growth(samples).held)
+        return bool(monkey.growth([monkey.Sample(n * 1000, m << 20, 0) for n, m in enumerate(mib)]).held)
 
     assert held(100, 104, 106, 106, 107)
     assert held(100, 120, 106, 106, 106)  # a screen that came and went
@@ -146,11 +102,10 @@ def test_memory_is_held_only_if_it_does_not_go_on_growing(monkey: ModuleType) ->
     assert not held(100, 102, 104, 106, 108), "twice as much, and it is over"
 
 
-def test_all_is_done_once_before_memory_is_measured(monkey: ModuleType) -> None:
+def test_all_is_done_once_before_memory_is_measured(monkey):
     memory = importlib.import_module("monkey_memory")
     done = list(memory.everything())
-    sizes = {act.size for act in done if act.kind == "resize"}
-    assert sizes == set(memory.SIZES)
+    assert {act.size for act in done if act.kind == "resize"} == set(memory.SIZES)
     assert {key for act in done for key in act.keys} >= {*memory.KEYS, *memory.MORE_KEYS, *memory.OPENERS}
     random = monkey.acts(1)
     kinds = {next(random).kind for _ in range(500)}

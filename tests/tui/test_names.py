@@ -1,9 +1,5 @@
 """Names in tables: those of different events look different, and sort as they look."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 
 from tracetui.analysis.calls.averages import averages
@@ -18,12 +14,11 @@ from .conftest import loaded, slice_event, write_trace
 SLICED = ("volta_sgemm_128x32_nn", "volta_sgemm_128x32_sliced1x4_nn")
 
 
-def test_names_that_are_short_alike_say_what_differs() -> None:
+def test_names_that_are_short_alike_say_what_differs():
     assert differences(SLICED) == ["", "sliced1x4"]
     assert differences(["cat<float, 2, 128, 1>(T<128, 1>)", "cat<float, 2, 64, 64>(T<64, 64>)"]) == [
-        "128 1",
-        "64",
-    ]
+        "128 1", "64"
+    ]  # fmt: skip
     assert differences(["f(a*)", "f(a&)"]) == ["#1", "#2"]
     long = "x" * 90
     assert differences([f"{long}1", f"{long}2"]) == ["#1", "#2"]
@@ -31,7 +26,7 @@ def test_names_that_are_short_alike_say_what_differs() -> None:
     assert told_apart(shorts, full, [0, 0, 0, 0, 1]) == ["f · int", "f · bool", "g", "f · int", "f"]
 
 
-def test_kernels_of_one_short_name_are_told_apart_in_the_averages_and_sort_as_shown(tmp_path: Path) -> None:
+def test_kernels_of_one_short_name_are_told_apart_in_the_averages_and_sort_as_shown(tmp_path):
     kernels = [
         slice_event(name, 10 * n, 5, 7, cat="kernel", args={"device": 0, "stream": 7})
         for n, name in enumerate((*SLICED, "void Cat<float>(float*)", "ampere_sgemm_32x32_nn"))
@@ -53,17 +48,15 @@ def test_kernels_of_one_short_name_are_told_apart_in_the_averages_and_sort_as_sh
     assert len(set(shown)) == len(shown)
 
 
-def test_short_names_of_many_events() -> None:
+def test_short_names_of_many_events():
     trace = loaded("mlp_eager")
-    some = np.array([3, -1, 5, 3])
-    found = short_names(trace, some)
+    found = short_names(trace, np.array([3, -1, 5, 3]))
     assert found[0] == found[3] != ""
     assert found[1] == ""
     assert short_names(trace, np.zeros(0, dtype=np.int64)) == []
 
 
-def test_a_cut_name_keeps_both_ends() -> None:
+def test_a_cut_name_keeps_both_ends():
     name = "aten::cudnn_convolution_" + "y" * 5000 + "_backward"
-    column = Column("name", "Name", lambda r: name, None, 20, False, ends=True)
-    shown = drawing._cell(column, 0, 20)
+    shown = drawing._cell(Column("name", "Name", lambda r: name, None, 20, False, ends=True), 0, 20)
     assert shown == "aten::cud…y_backward"

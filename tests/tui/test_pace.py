@@ -1,7 +1,5 @@
 """How many frames are drawn: with a clock of the test's own, and with keys that come fast."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -9,7 +7,7 @@ from textual.app import App
 
 from tracetui.tui.timeline.pace import SSH_FRAMES, Pace, frame_limit
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, screen_of, until, visit
 
 
 class Clock:
@@ -19,7 +17,7 @@ class Clock:
         return self.now
 
 
-def test_the_first_frame_at_once_and_then_so_many_a_second() -> None:
+def test_the_first_frame_at_once_and_then_so_many_a_second():
     clock, app = Clock(), App[Any]()
     pace = Pace(20, clock)
     drawn = 0
@@ -33,13 +31,12 @@ def test_the_first_frame_at_once_and_then_so_many_a_second() -> None:
     assert pace.wait(app) == pytest.approx(0.05)
 
 
-def test_no_limit_draws_whenever_asked() -> None:
-    clock = Clock()
-    pace = Pace(0, clock)
+def test_no_limit_draws_whenever_asked():
+    pace = Pace(0, Clock())
     assert [pace.wait(App[Any]()) for _ in range(5)] == [0.0] * 5
 
 
-def test_fewer_frames_over_ssh_unless_told_otherwise() -> None:
+def test_fewer_frames_over_ssh_unless_told_otherwise():
     over = {"SSH_CONNECTION": "10.0.0.1 50000 10.0.0.2 22"}
     assert frame_limit(None, {}) == 0
     assert frame_limit(None, over) == frame_limit(None, {"SSH_TTY": "/dev/pts/1"}) == SSH_FRAMES
@@ -47,10 +44,9 @@ def test_fewer_frames_over_ssh_unless_told_otherwise() -> None:
     assert frame_limit(0, over) == 0
 
 
-async def test_keys_that_come_fast_share_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_keys_that_come_fast_share_a_frame(monkeypatch):
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(DATA / "mlp_eager.json.gz") as (app, pilot, _):
         timeline = screen_of(app).timeline
         await until(pilot, lambda: len(timeline.navigator.scene.source.series) > 0 and not timeline._waiting)
         frames = []

@@ -1,7 +1,5 @@
 """The beginning of a large file is drawn and grows while the rest is read; then the whole takes its place."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import importlib
@@ -121,7 +119,7 @@ def plain(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_the_part_holds_slices_of_the_whole_and_says_nothing_else(tmp_path: Path, compressed: bool) -> None:
+def test_the_part_holds_slices_of_the_whole_and_says_nothing_else(tmp_path, compressed):
     part, whole = both(LLAMA if compressed else plain(tmp_path))
     assert 1000 < len(part) < len(whole) / 2
     assert not slices(part) - slices(whole)
@@ -132,13 +130,12 @@ def test_the_part_holds_slices_of_the_whole_and_says_nothing_else(tmp_path: Path
     assert part.event(event)["name"] == part.name_of(event)
 
 
-def test_slices_that_need_a_second_event_are_not_in_the_part(tmp_path: Path) -> None:
+def test_slices_that_need_a_second_event_are_not_in_the_part(tmp_path):
     """The end of one may come later, and then another end would be taken for its own."""
     pairs = [
-        {"ph": ph, "name": "pair", "pid": 1, "tid": 1, "ts": 10 * n, "cat": "cpu_op"}
-        for n in range(20_000)
+        {"ph": ph, "name": "pair", "pid": 1, "tid": 1, "ts": 10 * n, "cat": "cpu_op"} for n in range(20_000)
         for ph in "BE"
-    ]
+    ]  # fmt: skip
     whole_ones = [slice_event("one", 10 * n, 5, tid=2) for n in range(20_000)]
     events = [event for three in zip(pairs[::2], pairs[1::2], whole_ones, strict=True) for event in three]
     part, whole = both(write_trace(tmp_path / "pairs.json", events))
@@ -146,14 +143,14 @@ def test_slices_that_need_a_second_event_are_not_in_the_part(tmp_path: Path) -> 
     assert {name for name, *_ in slices(part)} == {"one"}
 
 
-def test_a_small_file_has_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_file_has_no_part(monkeypatch):
     monkeypatch.setattr(loading, "LARGE", 1 << 40)
     shown: list[Trace] = []
     load(LLAMA, show=shown.append)
     assert not shown
 
 
-def test_what_is_kept_in_the_cache_has_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_in_the_cache_has_no_part(monkeypatch):
     whole = load(LLAMA)
     monkeypatch.setattr(loading, "find", lambda source, there: whole)
     shown: list[Trace] = []
@@ -162,11 +159,10 @@ def test_what_is_kept_in_the_cache_has_no_part(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("first", [5000.0, -7.0])
-def test_view_range_and_selection_stay_where_they_were(tmp_path: Path, first: float) -> None:
+def test_view_range_and_selection_stay_where_they_were(tmp_path, first):
     """Also where the earliest event comes last in the file, so that the two have other zeros."""
     events = [slice_event(f"op{n % 7}", 10 * n, 8, tid=n % 3) for n in range(60_000)]
-    path = write_trace(tmp_path / "t.json", [*events, slice_event("last", first, 1, tid=9)])
-    part, whole = both(path)
+    part, whole = both(write_trace(tmp_path / "t.json", [*events, slice_event("last", first, 1, tid=9)]))
     before, after = Session([Recording(part, part=True)]), Session([Recording(whole)])
     before.lanes.resize(100, 30)
     event = len(part) // 2
@@ -184,7 +180,7 @@ def test_view_range_and_selection_stay_where_they_were(tmp_path: Path, first: fl
     assert whole.event(found) == part.event(event)
 
 
-def test_what_was_folded_in_the_part_is_folded_in_the_whole(tmp_path: Path) -> None:
+def test_what_was_folded_in_the_part_is_folded_in_the_whole(tmp_path):
     """The order of the lanes, their pins and the other folds stay those of the whole."""
     events = [
         slice_event(f"op{d}", 20 * n + d, 10 - 2 * d, tid=1 + n % 4) for n in range(30_000) for d in (0, 1)
@@ -197,8 +193,7 @@ def test_what_was_folded_in_the_part_is_folded_in_the_whole(tmp_path: Path) -> N
     before, after, new = (Session([Recording(one, part=one is part)]) for one in (part, whole, whole))
     for session in (before, after, new):
         session.lanes.resize(100, 40)
-    lanes = {lane.tid: n for n, lane in enumerate(part.lanes)}
-    before.lanes.toggle_fold(lanes["2"])
+    before.lanes.toggle_fold({lane.tid: n for n, lane in enumerate(part.lanes)}["2"])
     after.lanes.pin(next(n for n, lane in enumerate(whole.lanes) if lane.tid == "4"))
     new.lanes.pin(next(n for n, lane in enumerate(whole.lanes) if lane.tid == "4"))
     wanted = [
@@ -209,7 +204,7 @@ def test_what_was_folded_in_the_part_is_folded_in_the_whole(tmp_path: Path) -> N
     assert after.lanes.arrangement() == wanted
 
 
-def test_one_who_has_not_moved_sees_the_whole(tmp_path: Path) -> None:
+def test_one_who_has_not_moved_sees_the_whole(tmp_path):
     part, whole = both(plain(tmp_path))
     after, new = Session([Recording(whole)]), Session([Recording(whole)])
     before = Session([Recording(part, part=True)])
@@ -220,7 +215,7 @@ def test_one_who_has_not_moved_sees_the_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size: tuple[int, int]) -> None:
+async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size):
     task = HeldTask(LLAMA)
     app = TracetuiApp(task)
     async with app.run_test(size=size) as pilot:
@@ -264,7 +259,7 @@ async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size:
         assert len(app.traces) == 1
 
 
-def test_longer_beginnings_hold_slices_of_the_whole(tmp_path: Path, grows: None) -> None:
+def test_longer_beginnings_hold_slices_of_the_whole(tmp_path, grows):
     path = plain(tmp_path)
     shown: list[Trace] = []
     whole = load(path, show=shown.append)
@@ -287,9 +282,7 @@ def test_longer_beginnings_hold_slices_of_the_whole(tmp_path: Path, grows: None)
     assert whole.names == alone.names
 
 
-def test_no_beginning_is_longer_than_a_share_of_the_file(
-    tmp_path: Path, grows: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_beginning_is_longer_than_a_share_of_the_file(tmp_path, grows, monkeypatch):
     monkeypatch.setattr(loading, "MOST", 0.25)
     monkeypatch.setattr(loading, "BEGINNING", 1_000_000)
     path = plain(tmp_path)
@@ -300,7 +293,7 @@ def test_no_beginning_is_longer_than_a_share_of_the_file(
 
 
 @pytest.mark.parametrize("first", [5000.0, -7.0])
-def test_what_is_on_the_screen_stays_where_the_part_grows(tmp_path: Path, grows: None, first: float) -> None:
+def test_what_is_on_the_screen_stays_where_the_part_grows(tmp_path, grows, first):
     """Also where an earlier event and more lanes come: `first` lies before the second of two beginnings."""
     events = [slice_event(f"op{n % 7}", 10 * n, 8, tid=10 + n % 30) for n in range(60_000)]
     later = [slice_event("new", first, 1, tid=1), slice_event("new", 100, 1, tid=15)]
@@ -339,9 +332,7 @@ def test_what_is_on_the_screen_stays_where_the_part_grows(tmp_path: Path, grows:
     assert navigator.view == replace(earlier, start=earlier.start + shift)
 
 
-def test_nothing_is_done_for_every_lane_where_the_part_grows(
-    tmp_path: Path, grows: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_done_for_every_lane_where_the_part_grows(tmp_path, grows, monkeypatch):
     """It was done before, in another thread: there may be very many."""
     events = [slice_event(f"op{n % 7}", 10 * n, 8, tid=n // 40) for n in range(100_000)]
     shown: list[Trace] = []
@@ -355,7 +346,7 @@ def test_nothing_is_done_for_every_lane_where_the_part_grows(
     assert session.active is longer
 
 
-def test_one_who_has_not_moved_sees_all_of_the_longer_part(tmp_path: Path, grows: None) -> None:
+def test_one_who_has_not_moved_sees_all_of_the_longer_part(tmp_path, grows):
     shown: list[Trace] = []
     load(plain(tmp_path), show=shown.append)
     session, new = (Session([Recording(part, part=True)]) for part in (shown[0], shown[-1]))
@@ -365,7 +356,7 @@ def test_one_who_has_not_moved_sees_all_of_the_longer_part(tmp_path: Path, grows
     assert session.navigator.selected is None
 
 
-async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None:
+async def test_the_part_grows_on_the_screen(tmp_path, grows):
     task = GrowingTask(plain(tmp_path))
     app = TracetuiApp(task)
     async with app.run_test(size=(100, 30)) as pilot:
@@ -402,7 +393,7 @@ async def test_the_part_grows_on_the_screen(tmp_path: Path, grows: None) -> None
         assert not part.session.navigator.recordings, "nothing of the part is kept"
 
 
-async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path: Path) -> None:
+async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path):
     """Closed, it took the place of the part in its trace for one in the other trace."""
     app = TracetuiApp(LoadTask(write_trace(tmp_path / "first.json", [slice_event("a", 0, 1)])).start())
     async with app.run_test(size=(100, 30)) as pilot:
@@ -423,9 +414,7 @@ async def test_a_sheet_over_the_part_leaves_an_open_trace_below_alone(tmp_path: 
 
 
 @pytest.mark.parametrize("ends", ["whole", "stopped", "broken"])
-async def test_no_part_is_kept_by_the_screens_that_showed_it(
-    tmp_path: Path, grows: None, uncollected: None, monkeypatch: pytest.MonkeyPatch, ends: str
-) -> None:
+async def test_no_part_is_kept_by_the_screens_that_showed_it(tmp_path, grows, uncollected, monkeypatch, ends):
     """Not even where these are never collected: they are frozen once the whole is read."""
     path = plain(tmp_path)
     app = TracetuiApp(LoadTask(write_trace(tmp_path / "first.json", [slice_event("a", 0, 1)])).start())
@@ -460,9 +449,7 @@ def fail(*_: object) -> bool:
     raise loading.TraceError("broken.json: has more events than fit")
 
 
-async def test_a_file_that_turns_out_to_be_broken_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_that_turns_out_to_be_broken_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(loading, "read", fail)
     task = HeldTask(plain(tmp_path))
     app = TracetuiApp(task)
@@ -474,7 +461,7 @@ async def test_a_file_that_turns_out_to_be_broken_says_so(
     assert app.return_code == 1
 
 
-async def test_reading_is_stopped_from_the_part() -> None:
+async def test_reading_is_stopped_from_the_part():
     task = HeldTask(LLAMA)
     app = TracetuiApp(task)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -492,9 +479,7 @@ async def test_reading_is_stopped_from_the_part() -> None:
 
 
 @pytest.mark.parametrize("late", ["built", "prepared"])
-def test_what_is_cancelled_once_all_is_read_is_not_kept(
-    monkeypatch: pytest.MonkeyPatch, uncollected: None, late: str
-) -> None:
+def test_what_is_cancelled_once_all_is_read_is_not_kept(monkeypatch, uncollected, late):
     """That takes seconds in a large trace, and the screens that are left go on to hold the task."""
     task, traces = LoadTask(LLAMA), []
     prepare = Recording.prepare
@@ -524,7 +509,7 @@ def test_what_is_cancelled_once_all_is_read_is_not_kept(
         time.sleep(0.001)
 
 
-async def test_stopped_beside_an_open_trace_one_is_back_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stopped_beside_an_open_trace_one_is_back_there(monkeypatch):
     first = LoadTask(LLAMA).start()
     first.ended.result(30)
     app = TracetuiApp(first)
@@ -545,7 +530,7 @@ async def test_stopped_beside_an_open_trace_one_is_back_there(monkeypatch: pytes
         await until(pilot, lambda: app.screen is shown)
 
 
-def test_no_part_of_what_cannot_be_opened_twice(tmp_path: Path) -> None:
+def test_no_part_of_what_cannot_be_opened_twice(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(json.dumps({"traceEvents": [slice_event("a", n, 1) for n in range(20_000)]}))
     source = loading.open_source(path)

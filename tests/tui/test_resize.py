@@ -1,7 +1,5 @@
 """The terminal changes its size: afterwards it shows what the app means it to show."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from tracetui.tui.panes.view import ViewPane
 from tracetui.tui.screens.explain import ExplainScreen
 from tracetui.tui.tables.view import TableView
 
-from .conftest import DATA, app_of, pane_of, screen_of, shows_findings, until
+from .conftest import DATA, pane_of, screen_of, shows_findings, until, visit
 from .terminal import OnTerminal, Terminal
 
 WIDE, NARROW = Size(120, 36), Size(80, 24)
@@ -49,20 +47,15 @@ class Watched(OnTerminal, TracetuiApp):
         return ["".join(c for c, _ in line) for line in self.terminal.cells]
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        (NARROW,),
-        (NARROW, WIDE),
-        (WIDE,),  # there and back before the app looked: one signal, of the size that it knows
-        (WIDE, WIDE),  # the signal and the terminal's own report
-        (NARROW, Size(120, 24), WIDE),
-    ],
-)
+@pytest.mark.parametrize("sizes", [
+    (NARROW,),
+    (NARROW, WIDE),
+    (WIDE,),  # there and back before the app looked: one signal, of the size that it knows
+    (WIDE, WIDE),  # the signal and the terminal's own report
+    (NARROW, Size(120, 24), WIDE),
+])  # fmt: skip
 @pytest.mark.parametrize("dialog", [False, True])
-async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(
-    sizes: tuple[Size, ...], dialog: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(sizes, dialog, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     task = LoadTask(DATA / "mlp_eager.json.gz").start()
     task.ended.result(30)
@@ -79,7 +72,7 @@ async def test_a_terminal_that_changes_its_size_shows_all_of_the_screen(
         await until(pilot, lambda: app.screen.size == sizes[-1] and app.seen() == app.meant())
 
 
-async def test_the_app_may_close_right_after() -> None:
+async def test_the_app_may_close_right_after():
     app = TracetuiApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.sent.width > 0)
@@ -93,9 +86,8 @@ async def test_the_app_may_close_right_after() -> None:
 
 
 @pytest.mark.parametrize("opened", ["question_mark", None])
-async def test_a_screen_that_missed_a_new_size_is_laid_out_for_it(opened: str | None) -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(WIDE.width, WIDE.height)) as pilot:
+async def test_a_screen_that_missed_a_new_size_is_laid_out_for_it(opened):
+    async with visit(DATA / "mlp_eager.json.gz", size=(WIDE.width, WIDE.height)) as (app, pilot, _):
         if opened:
             await pilot.press(opened)
         for screen in app.screen_stack:
@@ -104,7 +96,7 @@ async def test_a_screen_that_missed_a_new_size_is_laid_out_for_it(opened: str | 
         await until(pilot, lambda: all(screen._compositor.size == WIDE for screen in app.screen_stack))
 
 
-def test_the_same_place_in_a_text_that_is_broken_anew() -> None:
+def test_the_same_place_in_a_text_that_is_broken_anew():
     texts = ["one two three four", "", "five six seven"]
     wide, narrow = ([line for text in texts for line in wrap(text, width)] for width in (30, 8))
     assert narrow == ["one two", "three", "four", "", "five six", "seven"]
@@ -125,10 +117,8 @@ async def resized(pilot: Pilot[Any], width: int, height: int) -> None:
     await pilot.pause()
 
 
-async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
-    app = app_of(DATA / "matmul_add_64_cold_eager.json.gz")
-    async with app.run_test(size=(160, 36)) as pilot:
-        screen = screen_of(app)
+async def test_the_cursor_stays_with_its_text_at_another_width():
+    async with visit(DATA / "matmul_add_64_cold_eager.json.gz", size=(160, 36)) as (_, pilot, screen):
         await pilot.press("8")
         await until(pilot, lambda: isinstance(screen.area.open, ViewPane))
         pane = pane_of(screen, ViewPane)
@@ -152,12 +142,9 @@ async def test_the_cursor_stays_with_its_text_at_another_width() -> None:
         assert row is not None
 
 
-async def test_the_sheet_and_the_details_keep_their_line_at_another_width() -> None:
-    app = app_of(DATA / "mlp_eager.json.gz")
-    async with app.run_test(size=(100, 30)) as pilot:
-        screen = screen_of(app)
-        trace = screen.trace
-        screen.navigator.select(int(np.flatnonzero(trace.launch >= 0)[0]))
+async def test_the_sheet_and_the_details_keep_their_line_at_another_width():
+    async with visit(DATA / "mlp_eager.json.gz", size=(100, 30)) as (app, pilot, screen):
+        screen.navigator.select(int(np.flatnonzero(screen.trace.launch >= 0)[0]))
         await pilot.press("2")
         await until(pilot, lambda: isinstance(screen.area.open, DetailsPane))
         pane = pane_of(screen, DetailsPane)

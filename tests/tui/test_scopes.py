@@ -1,14 +1,10 @@
 """What the tables show: the whole trace, a range, what is in view, a step."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from tracetui.analysis.calls.averages import Averages, averages
 from tracetui.analysis.idle.gap_list import gaps_of
@@ -60,15 +56,14 @@ def kernel_of_step(trace: Trace, number: int) -> int:
 
 def same(shown: Averages | None, expected: Averages) -> bool:
     return (
-        shown is not None
-        and shown.names == expected.names
+        shown is not None and shown.names == expected.names
         and shown.self_device.tolist() == expected.self_device.tolist()
         and shown.self_cpu.tolist() == expected.self_cpu.tolist()
         and shown.calls.tolist() == expected.calls.tolist()
-    )
+    )  # fmt: skip
 
 
-async def test_the_averages_follow_the_view(llama: Trace) -> None:
+async def test_the_averages_follow_the_view(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         pane = pane_of(screen, AveragesPane)
         await until(pilot, lambda: pane.averages is not None)
@@ -86,7 +81,7 @@ async def test_the_averages_follow_the_view(llama: Trace) -> None:
         assert longest < int(averages(llama).self_device.max())
 
 
-async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_again(llama: Trace) -> None:
+async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_again(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         pane = pane_of(screen, AveragesPane)
         screen.navigator.select(kernel_of_step(llama, 3))
@@ -103,7 +98,7 @@ async def test_a_step_is_that_of_the_selection_and_the_third_press_is_the_whole_
         assert "the whole trace" in screen.footer.message
 
 
-async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
+async def test_gaps_of_the_view_and_of_a_step(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("6", "W", "u")
         pane = pane_of(screen, ViewPane)
@@ -123,7 +118,7 @@ async def test_gaps_of_the_view_and_of_a_step(llama: Trace) -> None:
         await until(pilot, lambda: f"in step 3: idle {idle(step_scope(llama, 3))}" in text(app))
 
 
-async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
+async def test_steps_and_findings_honour_the_scope(llama):
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await pilot.press("7")
         steps = pane_of(screen, ViewPane)
@@ -148,7 +143,7 @@ async def test_steps_and_findings_honour_the_scope(llama: Trace) -> None:
         await until(pilot, lambda: shows_findings(findings, find_findings(Part(llama))))
 
 
-async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama: Trace) -> None:
+async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are(llama):
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("8", "u")
         pane = pane_of(screen, ViewPane)
@@ -176,7 +171,7 @@ async def test_a_jump_from_a_finding_of_the_view_leaves_the_findings_as_they_are
         assert pane.note.startswith("in view: ")
 
 
-async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace) -> None:
+async def test_another_table_says_that_it_speaks_of_the_view_before(llama):
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("u")
         pane = pane_of(screen, AveragesPane)
@@ -201,7 +196,7 @@ async def test_another_table_says_that_it_speaks_of_the_view_before(llama: Trace
         assert findings.note.startswith("in view: ")
 
 
-async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tmp_path: Path) -> None:
+async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tmp_path):
     events = [slice_event(f"paint{n}", n * 100, 50, cat="blink") for n in range(20)]
     async with visit(write_trace(tmp_path / "strange.json", events), size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: "no ops here" in text(app))
@@ -214,7 +209,7 @@ async def test_a_trace_of_nothing_that_pytorch_records_is_not_said_to_be_fine(tm
         assert isinstance(screen.area.open, ViewPane)
 
 
-async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> None:
+async def test_a_range_comes_before_the_view_and_escape_widens(llama):
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         screen.navigator.select(kernel_of_step(llama, 2))
         await pilot.press("u")
@@ -234,7 +229,7 @@ async def test_a_range_comes_before_the_view_and_escape_widens(llama: Trace) -> 
         assert screen.session.scopes.scope is None
 
 
-async def test_without_steps_there_are_two_scopes(tmp_path: Path) -> None:
+async def test_without_steps_there_are_two_scopes(tmp_path):
     events = [slice_event(f"op{n}", n * 100, 50) for n in range(20)]
     async with visit(write_trace(tmp_path / "plain.json", events), size=SIZE) as (_, pilot, screen):
         await pilot.press("u", "u")
@@ -244,9 +239,7 @@ async def test_without_steps_there_are_two_scopes(tmp_path: Path) -> None:
         assert screen.session.scopes.scope == in_view(screen)
 
 
-async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(monkeypatch):
     app = app_of(LLAMA)
     made: list[Scope] = []
     under_way, most = 0, 0
@@ -292,7 +285,7 @@ async def test_a_held_key_costs_nothing_and_one_table_is_made_at_a_time(
         assert most == 1
 
 
-async def test_a_hidden_pane_follows_when_it_is_shown(llama: Trace) -> None:
+async def test_a_hidden_pane_follows_when_it_is_shown(llama):
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         hidden = pane_of(screen, AveragesPane)
         await until(pilot, lambda: hidden.averages is not None)
@@ -305,7 +298,7 @@ async def test_a_hidden_pane_follows_when_it_is_shown(llama: Trace) -> None:
         await until(pilot, lambda: same(hidden.averages, averages(llama, in_view(screen))))
 
 
-async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
+async def test_the_gaps_pane_opens_on_the_gap_that_is_selected():
     async with visit(LLAMA, size=SIZE) as (_, pilot, screen):
         await pilot.press("g", "g", "g")
         third = screen.session.gaps.at
@@ -325,7 +318,7 @@ async def test_the_gaps_pane_opens_on_the_gap_that_is_selected() -> None:
         assert pane.item == (int(gaps.device[at]), int(gaps.index[at]))
 
 
-async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:
+async def test_a_kept_filter_and_the_scope_stay_in_view():
     app = app_of(LLAMA)
     narrow = 80 + sum(len(f" {key} ") for key, _ in keyed(PANES)[9:])  # with the nine of a number, 80
     async with app.run_test(size=(narrow, 24)) as pilot:
@@ -353,9 +346,8 @@ async def test_a_kept_filter_and_the_scope_stay_in_view() -> None:
         await until(pilot, lambda: "filter" not in tabs.note)
 
 
-async def test_the_verdict_is_read_at_80_columns() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(80, 24)) as pilot:
+async def test_the_verdict_is_read_at_80_columns():
+    async with visit(LLAMA, size=(80, 24)) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
         await pilot.press("8")
         await until(pilot, lambda: "8 findings " in line_of(tabs) and "OVERHEAD-BOUND" in text(app))
@@ -363,9 +355,8 @@ async def test_the_verdict_is_read_at_80_columns() -> None:
         await until(pilot, lambda: "in view: " in line_of(tabs))
 
 
-async def test_narrow_tabs_end_in_no_torn_word() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+async def test_narrow_tabs_end_in_no_torn_word():
+    async with visit(LLAMA) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
         await pilot.press("V")
         await until(pilot, lambda: tabs.size.width == 50)
@@ -377,9 +368,8 @@ async def test_narrow_tabs_end_in_no_torn_word() -> None:
         await until(pilot, lambda: " view of " in line_of(tabs))
 
 
-async def test_a_note_without_room_for_its_first_clause_is_left_out() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(160, 36)) as pilot:
+async def test_a_note_without_room_for_its_first_clause_is_left_out():
+    async with visit(LLAMA, size=(160, 36)) as (app, pilot, _):
         tabs = screen_of(app).area.tabs
         await until(pilot, lambda: "1 overview" in line_of(tabs))
         room = 160 - len("".join(text for _, text in tabs.labels()))

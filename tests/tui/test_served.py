@@ -1,8 +1,5 @@
 """The app while a browser shows it: it opens nothing else, captures nothing and writes nothing."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +11,10 @@ from tracetui.tui.command_palette import commands
 from tracetui.tui.export import ExportError, write_new
 from tracetui.tui.requests import OpenTrace
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, screen_of, until, visit
 from .test_dialogs import lines
 
 LLAMA = DATA / "llama_train.json.gz"
-OFF = "off in a browser"
 
 
 @pytest.fixture(autouse=True)
@@ -28,12 +24,11 @@ def served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.core.threads.limit_memory", lambda slices: None)
 
 
-async def test_nothing_else_is_opened_or_captured() -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+async def test_nothing_else_is_opened_or_captured():
+    async with visit(LLAMA) as (app, pilot, _):
         shown = screen_of(app)
         await pilot.press("c")
-        assert OFF in lines(app)[-1]
+        assert "off in a browser" in lines(app)[-1]
         for action in ("capture", "screen.capture", "app.open", "open_file"):
             await shown.run_action(action)
             assert app.screen_stack[-1] is shown, action
@@ -46,14 +41,13 @@ async def test_nothing_else_is_opened_or_captured() -> None:
         assert not [name for name in names if "apture" in name or "Open" in name]
 
 
-async def test_an_export_is_a_download(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_an_export_is_a_download(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     sent: list[tuple[str, Any]] = []
     monkeypatch.setattr(
         App, "deliver_text", lambda self, text, save_filename: sent.append((save_filename, text.read()))
     )
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(LLAMA) as (app, pilot, _):
         await until(pilot, lambda: (pane := screen_of(app).area.open) is not None and not pane.busy)
         await pilot.press("E", *["backspace"] * 40, *"../../x.csv", "enter")
         assert "downloading x.csv" in lines(app)[-1]
@@ -63,12 +57,11 @@ async def test_an_export_is_a_download(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert not list(tmp_path.rglob("*.csv"))
 
 
-async def test_the_list_of_marks_is_a_download_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_the_list_of_marks_is_a_download_too(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     sent: list[str] = []
     monkeypatch.setattr(App, "deliver_text", lambda self, text, save_filename: sent.append(save_filename))
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with visit(LLAMA) as (_, pilot, _):
         await pilot.press("down", "m", "x", "enter", "l", "E", "enter")
         await until(pilot, lambda: sent == ["llama_train-marks.md"])
     assert not list(tmp_path.iterdir())
@@ -76,16 +69,15 @@ async def test_the_list_of_marks_is_a_download_too(monkeypatch: pytest.MonkeyPat
         write_new(str(tmp_path / "x.txt"), "text")
 
 
-async def test_marks_are_not_saved(state: Path) -> None:
-    app = app_of(LLAMA)
-    async with app.run_test(size=(120, 36)) as pilot:
+async def test_marks_are_not_saved(state):
+    async with visit(LLAMA) as (app, pilot, _):
         await pilot.press("down", "m", "x", "enter")
         await until(pilot, lambda: "not saved: a viewer in a browser saves nothing" in lines(app)[-1])
         assert len(screen_of(app).session.marks.marks.all) == 1
     assert [path.name for path in state.iterdir()] == ["hint-seen"]
 
 
-def test_the_state_is_read_and_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_state_is_read_and_not_written(tmp_path, monkeypatch):
     file = tmp_path / "a.json"
     file.write_text('{"a": 1}')
     assert not write_state(file, {})

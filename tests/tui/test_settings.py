@@ -1,9 +1,6 @@
 """Themes, ASCII, the settings file, and the hint of the first opening."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,23 +11,21 @@ from tracetui.tui.loading import LoadTask
 from tracetui.tui.settings import Settings, SettingsError, load_settings, parse
 from tracetui.tui.themes import THEMES, default_theme
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, screen_of, until, visit
 from .test_app import text
 
 MLP = DATA / "mlp_eager.json.gz"
 SIZE = (120, 36)
 
 
-def test_the_terminal_s_background_chooses_the_theme() -> None:
+def test_the_terminal_s_background_chooses_the_theme():
     assert default_theme({}) == "dark"
     assert default_theme({"COLORFGBG": "0;15"}) == "light"
     assert default_theme({"COLORFGBG": "15;0"}) == "dark"
 
 
-async def test_themes_can_be_changed_while_it_runs() -> None:
-    app = app_of(MLP)
-    async with app.run_test(size=SIZE) as pilot:
-        screen = screen_of(app)
+async def test_themes_can_be_changed_while_it_runs():
+    async with visit(MLP, size=SIZE) as (app, pilot, screen):
         for name in THEMES:
             app.theme = name
             await pilot.pause()
@@ -38,12 +33,12 @@ async def test_themes_can_be_changed_while_it_runs() -> None:
         assert set(app.available_themes) == set(THEMES)
 
 
-def test_ascii_keeps_every_cell() -> None:
+def test_ascii_keeps_every_cell():
     assert to_ascii("a … ▼ µs ⚠ →") == "a ~ v us ! >"
     assert to_ascii("核x") == "??x"
 
 
-async def test_ascii_reaches_the_panes_and_the_footer() -> None:
+async def test_ascii_reaches_the_panes_and_the_footer():
     task = LoadTask(MLP).start()
     task.ended.result(30)
     app = TracetuiApp(task, Settings(ascii=True))
@@ -58,7 +53,7 @@ async def test_ascii_reaches_the_panes_and_the_footer() -> None:
             assert all(strip.text.isascii() for strip in lines), widget
 
 
-def test_settings_are_all_optional_and_a_wrong_one_is_named(tmp_path: Path) -> None:
+def test_settings_are_all_optional_and_a_wrong_one_is_named(tmp_path):
     file = tmp_path / "config.toml"
     assert load_settings(file) == Settings()
     file.write_text('theme = "light"\nminimum_gap = "5us"\npane = "none"\nframes_per_second = 12\n')
@@ -84,7 +79,7 @@ def test_settings_are_all_optional_and_a_wrong_one_is_named(tmp_path: Path) -> N
         load_settings(file)
 
 
-async def test_keys_from_the_settings_work_and_are_in_the_help() -> None:
+async def test_keys_from_the_settings_work_and_are_in_the_help():
     task = LoadTask(MLP).start()
     task.ended.result(30)
     app = TracetuiApp(task, Settings(keys={"zoom_in": "i"}, pane="none", minimum_gap=60_000))
@@ -102,11 +97,10 @@ async def test_keys_from_the_settings_work_and_are_in_the_help() -> None:
         await until(pilot, lambda: re.search(r"\bi s +zoom in, out", text(app)) is not None)
 
 
-async def test_the_first_opening_says_how_to_move_and_never_again(state: Path) -> None:
+async def test_the_first_opening_says_how_to_move_and_never_again(state):
     (state / "hint-seen").unlink()
     for first in (True, False):
-        app = app_of(MLP)
-        async with app.run_test(size=(80, 24)) as pilot:
+        async with visit(MLP, size=(80, 24)) as (app, pilot, _):
             assert ("New here?" in text(app)) is first
             assert all(len(line) <= 80 for line in LINES)
             await pilot.press("escape")
@@ -114,7 +108,7 @@ async def test_the_first_opening_says_how_to_move_and_never_again(state: Path) -
             assert "New here?" not in text(app)
 
 
-def test_keys_by_the_names_that_actions_had_before() -> None:
+def test_keys_by_the_names_that_actions_had_before():
     assert parse({"keys": {"centre": "f9", "pane_maximise": "f10"}}) == parse(
         {"keys": {"center": "f9", "pane_maximize": "f10"}}
     )

@@ -1,10 +1,7 @@
 """The sheets: docked at the foot of a timeline that lives on, walked, and left without a trace."""
 
-from __future__ import annotations
-
 import os
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,17 +39,10 @@ from .test_app import text
 MLP = DATA / "mlp_eager.json.gz"
 LLAMA = DATA / "llama_train.json.gz"
 SMALL, USUAL = (80, 24), (120, 36)
-
 SHEETS: dict[str, tuple[str, ...]] = {
-    "Explain": ("e",),
-    "Keys": ("question_mark",),
-    "matches": ("L",),
-    "Marks": ("l",),
-    "Note": ("T",),
-    "Commands": ("ctrl+p",),
-    "Open a trace": ("ctrl+o",),
-    "Glossary": ("I",),
-}
+    "Explain": ("e",), "Keys": ("question_mark",), "matches": ("L",), "Marks": ("l",), "Note": ("T",),
+    "Commands": ("ctrl+p",), "Open a trace": ("ctrl+o",), "Glossary": ("I",)
+}  # fmt: skip
 
 
 async def begin(pilot: Pilot[Any]) -> None:
@@ -69,7 +59,7 @@ _faults: dict[tuple[int, int], dict[str, Exception]] = {}
 
 @pytest.mark.parametrize("name", list(SHEETS))
 @pytest.mark.parametrize("size", [SMALL, USUAL, (200, 50)])
-async def test_a_sheet_lies_at_the_foot_and_leaves_no_trace(name: str, size: tuple[int, int]) -> None:
+async def test_a_sheet_lies_at_the_foot_and_leaves_no_trace(name, size):
     if size not in _faults:
         _faults[size] = await visit(size, *SHEETS)
     if fault := _faults[size].get(name):
@@ -119,7 +109,7 @@ def screen_of_app(app: TracetuiApp) -> TraceScreen:
     return next(s for s in app.screen_stack if isinstance(s, TraceScreen))
 
 
-async def test_lanes_that_were_unfolded_and_scrolled_are_so_again() -> None:
+async def test_lanes_that_were_unfolded_and_scrolled_are_so_again():
     app = app_of(samples()["train"])
     async with app.run_test(size=SMALL) as pilot:
         await pilot.press("slash", *"aten::mm", "enter")
@@ -135,7 +125,7 @@ async def test_lanes_that_were_unfolded_and_scrolled_are_so_again() -> None:
             assert text(app) == before, keys
 
 
-async def test_a_click_above_a_sheet_closes_it() -> None:
+async def test_a_click_above_a_sheet_closes_it():
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         await pilot.press("I")
@@ -146,7 +136,7 @@ async def test_a_click_above_a_sheet_closes_it() -> None:
         assert isinstance(app.screen, TraceScreen)
 
 
-async def test_a_sheet_is_no_higher_than_what_it_says() -> None:
+async def test_a_sheet_is_no_higher_than_what_it_says():
     app = app_of(MLP)
     async with app.run_test(size=(120, 60)) as pilot:
         await begin(pilot)
@@ -160,7 +150,7 @@ async def test_a_sheet_is_no_higher_than_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("name", list(SHEETS))
-async def test_a_sheet_in_ascii_and_without_colors(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sheet_in_ascii_and_without_colors(name, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     task = LoadTask(MLP).start()
     task.ended.result(30)
@@ -178,7 +168,7 @@ async def test_a_sheet_in_ascii_and_without_colors(name: str, monkeypatch: pytes
                 assert segment.style is None or segment.style.color is None or segment.style.color.is_default
 
 
-async def test_help_needs_no_scrolling_on_a_usual_screen() -> None:
+async def test_help_needs_no_scrolling_on_a_usual_screen():
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         await pilot.press("question_mark")
@@ -202,7 +192,7 @@ class Seen(OnTerminal, TracetuiApp):
         return ["".join(character for character, _ in line) for line in self.terminal.cells]
 
 
-async def test_the_terminal_shows_the_timeline_as_a_sheet_walks_it() -> None:
+async def test_the_terminal_shows_the_timeline_as_a_sheet_walks_it():
     task = LoadTask(MLP).start()
     task.ended.result(30)
     app = Seen(task, USUAL)
@@ -224,9 +214,7 @@ async def test_the_terminal_shows_the_timeline_as_a_sheet_walks_it() -> None:
 
 
 # Walking
-
-
-async def test_walking_the_matches_shows_each_and_esc_goes_back() -> None:
+async def test_walking_the_matches_shows_each_and_esc_goes_back():
     app = app_of(LLAMA)
     async with app.run_test(size=USUAL) as pilot:
         await pilot.press("slash", *"softmax", "enter")
@@ -258,7 +246,7 @@ async def test_walking_the_matches_shows_each_and_esc_goes_back() -> None:
         assert navigator.view == scene.view, "and back is where one came from"
 
 
-async def test_walking_the_marks_shows_each_and_esc_goes_back() -> None:
+async def test_walking_the_marks_shows_each_and_esc_goes_back():
     app = app_of(LLAMA)
     async with app.run_test(size=USUAL) as pilot:
         screen = screen_of(app)
@@ -275,9 +263,7 @@ async def test_walking_the_marks_shows_each_and_esc_goes_back() -> None:
 
 
 # Gaps
-
-
-async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
+async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it():
     app = app_of(MLP)
     async with app.run_test(size=SMALL) as pilot:
         screen = screen_of(app)
@@ -307,7 +293,6 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
             if line.label not in ("", "by cause"):
                 break
             match = re.match(r"(.+?)  +([\d.,]+) (µs|ms)", line.value)
-            assert match is not None
             told[match[1]] = round(float(match[2]) * (1e3 if match[3] == "µs" else 1e6))
         pieces = causes_of(results).pieces[at]
         assert told == {CAUSES[i]: int(pieces[i]) for i in np.flatnonzero(pieces)}
@@ -320,9 +305,7 @@ async def test_a_gap_keeps_its_reason_in_view_and_e_begins_with_it() -> None:
 
 
 # Opening
-
-
-def test_what_can_be_opened_is_grouped_and_found_by_words(tmp_path: Path) -> None:
+def test_what_can_be_opened_is_grouped_and_found_by_words(tmp_path):
     from tracetui.session.recent import Recent
 
     recent = [Recent(tmp_path / f"run{n}.json", 100.0 - n) for n in range(9)]
@@ -335,18 +318,15 @@ def test_what_can_be_opened_is_grouped_and_found_by_words(tmp_path: Path) -> Non
     assert [c.name for c in choices("run7", recent, samples(), now=100.0)] == ["run7.json"]
 
 
-def test_a_typed_path_lists_folders_and_traces(tmp_path: Path) -> None:
+def test_a_typed_path_lists_folders_and_traces(tmp_path):
     for name in ("a.json", "ab.json.gz", "ac.json.zst", "a.txt", "a.meta.json", ".hidden.json", "B.JSON"):
         (tmp_path / name).write_text("{}")
     (tmp_path / "able").mkdir()
     (tmp_path / "odd\x1b[31m").mkdir()
     found = choices(f"{tmp_path}/a", [], {})
     assert [(c.kind, c.name) for c in found] == [
-        ("folder", "able/"),
-        ("file", "a.json"),
-        ("file", "ab.json.gz"),
-        ("file", "ac.json.zst"),
-    ]
+        ("folder", "able/"), ("file", "a.json"), ("file", "ab.json.gz"), ("file", "ac.json.zst")
+    ]  # fmt: skip
     assert completed(f"{tmp_path}/a", found) == f"{tmp_path}/a"
     assert completed(f"{tmp_path}/ab", choices(f"{tmp_path}/ab", [], {})) == f"{tmp_path}/ab"
     assert completed(f"{tmp_path}/ac", choices(f"{tmp_path}/ac", [], {})) == f"{tmp_path}/ac.json.zst"
@@ -357,7 +337,7 @@ def test_a_typed_path_lists_folders_and_traces(tmp_path: Path) -> None:
     assert completed("x", [Choice("sample", "xyz", "")]) == "x"
 
 
-async def test_the_other_traces_of_the_folder_come_first(tmp_path: Path) -> None:
+async def test_the_other_traces_of_the_folder_come_first(tmp_path):
     for name in ("before.json.gz", "after.json.gz", "after.meta.json", "notes.txt"):
         (tmp_path / name).write_bytes((DATA / "mlp_compile.json.gz").read_bytes())
     remember(tmp_path / "before.json.gz")
@@ -375,7 +355,7 @@ async def test_the_other_traces_of_the_folder_come_first(tmp_path: Path) -> None
             await pilot.press("escape")
 
 
-async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
+async def test_another_trace_is_opened_beside_the_first(tmp_path):
     folder = tmp_path / "runs"
     folder.mkdir()
     (folder / "second.json.gz").write_bytes((DATA / "mlp_compile.json.gz").read_bytes())
@@ -388,9 +368,7 @@ async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
         assert "folder" in sheet_lines(app)[2]
         await pilot.press("tab", "tab")
         await pilot.pause()
-        prompt = app.screen.traces.prompt
-        assert prompt is not None
-        assert prompt._input.value == f"{tmp_path}/runs/second.json.gz"
+        assert app.screen.traces.prompt._input.value == f"{tmp_path}/runs/second.json.gz"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen) and app.screen is not first)
         assert len(app.traces) == 2
@@ -403,9 +381,7 @@ async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
         await until(pilot, lambda: "no such file" in sheet_lines(app)[1])
 
 
-async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_were_open(
-    tmp_path: Path,
-) -> None:
+async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_were_open(tmp_path):
     for n in range(14):
         file = tmp_path / f"run{n}.json"
         file.write_text("{}")
@@ -422,7 +398,7 @@ async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_w
         assert sum(f"run{n}.json" in text(app) for n in range(14)) == 14
 
 
-async def test_the_first_screen_begins_with_a_folder(tmp_path: Path) -> None:
+async def test_the_first_screen_begins_with_a_folder(tmp_path):
     inner = tmp_path / "monday"
     inner.mkdir()
     (inner / "one.json.gz").write_bytes(MLP.read_bytes())
@@ -431,16 +407,13 @@ async def test_the_first_screen_begins_with_a_folder(tmp_path: Path) -> None:
     app = TracetuiApp(found=traces_in(tmp_path))
     async with app.run_test(size=(200, 50)) as pilot:
         await pilot.pause()
-        first = text(app).split("\n")[2]
-        assert first.split()[:2] == ["▸trace", "monday/one.json.gz"]
+        assert text(app).split("\n")[2].split()[:2] == ["▸trace", "monday/one.json.gz"]
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
 
 
 # The glossary
-
-
-async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> None:
+async def test_the_glossary_says_what_a_word_means_and_shows_an_example():
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         screen = screen_of(app)
@@ -455,7 +428,6 @@ async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> Non
         assert sheet.here is not None
         assert sheet.here.name == "tensor core"
         found = sheet.found["tensor core"]
-        assert found is not None
         assert screen.navigator.selected == found.slice, "the timeline shows it"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
@@ -466,7 +438,7 @@ async def test_the_glossary_says_what_a_word_means_and_shows_an_example() -> Non
         await until(pilot, lambda: "no example of “rank”" in sheet_lines(app)[0])
 
 
-async def test_the_glossary_begins_with_the_part_under_the_cursor() -> None:
+async def test_the_glossary_begins_with_the_part_under_the_cursor():
     app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
     async with app.run_test(size=(120, 36)) as pilot:
         screen = screen_of(app)
@@ -481,21 +453,16 @@ async def test_the_glossary_begins_with_the_part_under_the_cursor() -> None:
         assert screen.navigator.view == view
 
 
-@pytest.mark.parametrize(
-    ("pane", "cell", "term"),
-    [
-        ("2", "occupancy", "occupancy"),
-        ("2", "fits on an SM", "SM"),
-        ("3", "aten::", "self and total"),  # the row has no term, the titles have
-        ("4", "gemm", "GEMM"),
-        ("6", "dispatch", "dispatch"),
-        ("6", "launch", "launch (cause)"),
-        ("7", "step 2", "overhead-bound"),
-    ],
-)
-async def test_the_glossary_begins_with_a_term_of_the_row_under_the_cursor(
-    pane: str, cell: str, term: str
-) -> None:
+@pytest.mark.parametrize(("pane", "cell", "term"), [
+    ("2", "occupancy", "occupancy"),
+    ("2", "fits on an SM", "SM"),
+    ("3", "aten::", "self and total"),  # the row has no term, the titles have
+    ("4", "gemm", "GEMM"),
+    ("6", "dispatch", "dispatch"),
+    ("6", "launch", "launch (cause)"),
+    ("7", "step 2", "overhead-bound"),
+])  # fmt: skip
+async def test_the_glossary_begins_with_a_term_of_the_row_under_the_cursor(pane, cell, term):
     app = app_of(SAMPLES / "train.json.gz", "overview")
     async with app.run_test(size=(160, 40)) as pilot:
         screen = screen_of(app)
@@ -524,7 +491,7 @@ def row_with(pane: Pane | None, text: str) -> int | None:
     return next((row for row in range(pane.table.count) if any(c(row).startswith(text) for c in cells)), None)
 
 
-async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -> None:
+async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them():
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         screen = screen_of(app)
@@ -554,7 +521,7 @@ async def test_e_lists_the_words_that_it_uses_and_opens_the_glossary_on_them() -
         assert int(screen.trace.kind[screen.navigator.selected or 0]) == Kind.KERNEL
 
 
-async def test_the_gpu_s_stream_stays_in_view_beside_a_sheet_on_a_small_screen() -> None:
+async def test_the_gpu_s_stream_stays_in_view_beside_a_sheet_on_a_small_screen():
     """Where the dock has no room for its annotations, too, the kernels come first; then all is as before."""
     app = app_of(SAMPLES / "llm_decode.json.gz", "overview")
     async with app.run_test(size=(80, 24)) as pilot:
@@ -572,7 +539,7 @@ async def test_the_gpu_s_stream_stays_in_view_beside_a_sheet_on_a_small_screen()
 
 
 @pytest.mark.parametrize("key", ["question_mark", "ctrl+p"])
-async def test_a_sheet_fills_a_screen_that_has_just_grown(key: str) -> None:
+async def test_a_sheet_fills_a_screen_that_has_just_grown(key):
     app = app_of(MLP)
     async with app.run_test(size=USUAL) as pilot:
         await pilot.press(key)

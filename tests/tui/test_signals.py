@@ -1,7 +1,5 @@
 """What ends the program from outside, and bytes that are no text, on a real pseudo-terminal."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal
@@ -73,7 +71,7 @@ def viewer(*arguments: str) -> Iterator[Terminal]:
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGQUIT"])
-def test_a_signal_leaves_the_terminal_as_it_was(name: str) -> None:
+def test_a_signal_leaves_the_terminal_as_it_was(name):
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()
         os.kill(terminal.pid, getattr(signal, name))
@@ -82,7 +80,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(name: str) -> None:
             assert sequence in terminal.written
 
 
-def test_a_program_that_was_stopped_draws_everything_anew() -> None:
+def test_a_program_that_was_stopped_draws_everything_anew():
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()
         os.kill(terminal.pid, signal.SIGTSTP)
@@ -119,7 +117,7 @@ main()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_signal_before_the_first_screen_leaves_the_terminal_as_it_was() -> None:
+def test_a_signal_before_the_first_screen_leaves_the_terminal_as_it_was():
     import pty
 
     pid, descriptor = pty.fork()
@@ -136,7 +134,7 @@ def test_a_signal_before_the_first_screen_leaves_the_terminal_as_it_was() -> Non
 
 
 @pytest.mark.parametrize("keys", [b"q5", b"q/gemm\r"])
-def test_keys_after_the_last_one(keys: bytes) -> None:
+def test_keys_after_the_last_one(keys):
     """Pasted, or typed in a hurry: what opens something meets screens that are going."""
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()
@@ -148,7 +146,7 @@ def test_keys_after_the_last_one(keys: bytes) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(0, 0), (65535, 65535), (0, 99999)])
-def test_a_terminal_of_any_size_at_the_start_takes_little_memory(sizes: tuple[int, int]) -> None:
+def test_a_terminal_of_any_size_at_the_start_takes_little_memory(sizes):
     """What the terminal says, and the environment."""
     of_terminal, told = sizes
     size = {"columns": of_terminal, "rows": of_terminal}
@@ -168,7 +166,7 @@ def test_a_terminal_of_any_size_at_the_start_takes_little_memory(sizes: tuple[in
         os.close(descriptor)
 
 
-def test_a_terminal_of_any_size_takes_little_memory() -> None:
+def test_a_terminal_of_any_size_takes_little_memory():
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()
         resize(terminal.descriptor, 65535, 65535)
@@ -185,7 +183,7 @@ def test_a_terminal_of_any_size_takes_little_memory() -> None:
         assert b"\x1b[?1016l" in terminal.written, "the mouse is in cells again"
 
 
-def test_a_program_that_was_stopped_without_being_told_goes_on() -> None:
+def test_a_program_that_was_stopped_without_being_told_goes_on():
     """SIGSTOP, or SIGCONT alone."""
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()
@@ -202,7 +200,7 @@ def test_a_program_that_was_stopped_without_being_told_goes_on() -> None:
             assert sequence in terminal.written
 
 
-def test_a_terminal_that_takes_nothing_holds_up_no_signal() -> None:
+def test_a_terminal_that_takes_nothing_holds_up_no_signal():
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()
         for _ in range(20):
@@ -216,7 +214,7 @@ def test_a_terminal_that_takes_nothing_holds_up_no_signal() -> None:
         assert os.waitstatus_to_exitcode(ended[1]) == 128 + signal.SIGTERM
 
 
-def test_bytes_that_are_no_text_and_no_key_are_ignored() -> None:
+def test_bytes_that_are_no_text_and_no_key_are_ignored():
     with viewer("open", str(SAMPLE)) as terminal:
         terminal.read_until_quiet()
         for keys in (b"\xff\xfe", b"\x1b[M\xe0\xff\x80", b"\x1b[97;1:3u", b"/\xc3\x28gemm\xf0\x9f\r"):
@@ -241,7 +239,7 @@ main()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_an_error_in_the_styles_of_the_first_screen_ends_the_program_with_a_line() -> None:
+def test_an_error_in_the_styles_of_the_first_screen_ends_the_program_with_a_line():
     """Textual would wait for ever for the screen whose mount failed."""
     import pty
 

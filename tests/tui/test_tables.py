@@ -1,15 +1,17 @@
 """Tables: order, filter, the columns that fit, and a widget that makes only the lines on the screen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
 from tracetui.core.cells import cell, clauses, clip, middle, wrap
+from tracetui.tui.panes.averages import AveragesPane
 from tracetui.tui.tables.view import TableView
 from tracetui.views.model import Column, Table, arrange, fit, next_sort, scrolled
+
+from .conftest import DATA, pane_of, until, visit
+from .test_app import text
 
 NUMBERS = np.array([3, 1, 2, 3, 0], dtype=np.int64)
 WORDS = ["delta", "Alpha", "charlie", "bravo", "echo"]
@@ -21,43 +23,41 @@ def small_table() -> Table:
             Column("word", "Word", lambda r: WORDS[r], lambda: WORDS, 0, False, 0, False),
             Column("number", "Number", lambda r: f"{NUMBERS[r]}", lambda: NUMBERS, 8),
             Column("rare", "Rare", lambda r: "x", None, 10, True, 2),
-            Column("rarer", "Rarer", lambda r: "y", None, 10, True, 5),
+            Column("rarer", "Rarer", lambda r: "y", None, 10, True, 5)
         ),
-        len(WORDS),
-        lambda r: WORDS[r],
-    )
+        len(WORDS), lambda r: WORDS[r]
+    )  # fmt: skip
 
 
-def test_numbers_sort_largest_first_and_equal_ones_keep_their_order() -> None:
+def test_numbers_sort_largest_first_and_equal_ones_keep_their_order():
     assert arrange(small_table(), "number", True).tolist() == [0, 3, 2, 1, 4]
     assert arrange(small_table(), "number", False).tolist() == [4, 1, 2, 0, 3]
 
 
-def test_words_sort_no_matter_the_case() -> None:
+def test_words_sort_no_matter_the_case():
     assert arrange(small_table(), "word", False).tolist() == [1, 3, 2, 0, 4]
 
 
-def test_a_filter_keeps_the_order_and_ignores_case() -> None:
+def test_a_filter_keeps_the_order_and_ignores_case():
     assert arrange(small_table(), "number", True, "L").tolist() == [0, 2, 1]
     assert arrange(small_table(), None, True, "no such").tolist() == []
 
 
-def test_unknown_and_unsortable_columns_leave_the_order_alone() -> None:
+def test_unknown_and_unsortable_columns_leave_the_order_alone():
     for key in ("nothing", "rare"):
         assert arrange(small_table(), key, True).tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
-    ("width", "keys"),
-    [(60, ["word", "number", "rare", "rarer"]), (45, ["word", "number", "rare"]), (30, ["word", "number"])],
-)
-def test_narrow_tables_lose_their_least_columns_first(width: int, keys: list[str]) -> None:
+@pytest.mark.parametrize(("width", "keys"), [
+    (60, ["word", "number", "rare", "rarer"]), (45, ["word", "number", "rare"]), (30, ["word", "number"])
+])  # fmt: skip
+def test_narrow_tables_lose_their_least_columns_first(width, keys):
     columns = fit(small_table().columns, width)
     assert [c.key for c, _ in columns] == keys
     assert sum(size for _, size in columns) + 2 * (len(columns) - 1) == width
 
 
-def test_a_narrow_column_comes_back_where_a_wide_one_made_room() -> None:
+def test_a_narrow_column_comes_back_where_a_wide_one_made_room():
     widths = {"on": (3, 3), "memory": (12, 3), "average": (6, 9)}
     columns = [Column("name", "Name", str, None, 0, False)]
     columns += [Column(key, key, str, None, width, drop=drop) for key, (width, drop) in widths.items()]
@@ -69,13 +69,13 @@ def test_a_narrow_column_comes_back_where_a_wide_one_made_room() -> None:
     assert shown[20] == ["name"]
 
 
-def test_the_sort_moves_on_over_columns_that_cannot_be_sorted() -> None:
+def test_the_sort_moves_on_over_columns_that_cannot_be_sorted():
     columns = small_table().columns
     steps = [next_sort(columns, "word", 1), next_sort(columns, "number", 1), next_sort(columns, "word", -1)]
     assert [c.key for c in steps if c is not None] == ["number", "word", "number"]
 
 
-def test_scrolling_moves_no_more_than_it_must() -> None:
+def test_scrolling_moves_no_more_than_it_must():
     assert scrolled(10, 12, 5, 100) == 10
     assert scrolled(10, 15, 5, 100) == 11
     assert scrolled(10, 9, 5, 100) == 9
@@ -83,7 +83,7 @@ def test_scrolling_moves_no_more_than_it_must() -> None:
     assert scrolled(3, 0, 5, 2) == 0
 
 
-def test_cells_are_exact_for_wide_and_narrow_text() -> None:
+def test_cells_are_exact_for_wide_and_narrow_text():
     assert cell("abcdef", 4) == "abc…"
     assert cell("ab", 4, right=True) == "  ab"
     assert cell("核核核", 4) == "核… "
@@ -117,7 +117,7 @@ def lines(view: TableView) -> list[str]:
     return [view.render_line(y).text for y in range(view.size.height)]
 
 
-async def test_keys_move_choose_and_tell() -> None:
+async def test_keys_move_choose_and_tell():
     app = Host(small_table())
     async with app.run_test(size=(56, 10)) as pilot:
         view = app.query_one(TableView)
@@ -131,7 +131,7 @@ async def test_keys_move_choose_and_tell() -> None:
         assert {len(line) for line in shown} == {56}
 
 
-async def test_numbers_stay_near_the_names_on_a_wide_screen() -> None:
+async def test_numbers_stay_near_the_names_on_a_wide_screen():
     """The flexible column is as wide as its longest text, sorted or not, and gives way as before."""
     app = Host(small_table())
     async with app.run_test(size=(150, 10)) as pilot:
@@ -144,7 +144,7 @@ async def test_numbers_stay_near_the_names_on_a_wide_screen() -> None:
         assert lines(view)[0].index("Rare") == before.index("Rare")
 
 
-async def test_a_click_on_a_title_sorts_and_again_reverses() -> None:
+async def test_a_click_on_a_title_sorts_and_again_reverses():
     app = Host(small_table())
     async with app.run_test(size=(50, 10)) as pilot:
         view = app.query_one(TableView)
@@ -157,7 +157,7 @@ async def test_a_click_on_a_title_sorts_and_again_reverses() -> None:
         assert view.row == 2
 
 
-async def test_the_cursor_stays_with_its_row_in_another_order() -> None:
+async def test_the_cursor_stays_with_its_row_in_another_order():
     values = np.arange(1000, dtype=np.int64) * 7 % 1009
     table = Table(
         (
@@ -189,7 +189,7 @@ async def test_the_cursor_stays_with_its_row_in_another_order() -> None:
         assert view.row == row == view.order[-1]
 
 
-async def test_a_hundred_thousand_rows_cost_the_lines_on_the_screen() -> None:
+async def test_a_hundred_thousand_rows_cost_the_lines_on_the_screen():
     asked: list[int] = []
     values = np.arange(100_000, dtype=np.int64) * 7 % 100_003
 
@@ -197,8 +197,7 @@ async def test_a_hundred_thousand_rows_cost_the_lines_on_the_screen() -> None:
         asked.append(row)
         return str(values[row])
 
-    table = Table((Column("number", "Number", text, lambda: values, 12),), len(values))
-    app = Host(table)
+    app = Host(Table((Column("number", "Number", text, lambda: values, 12),), len(values)))
     async with app.run_test(size=(40, 12)) as pilot:
         view = app.query_one(TableView)
         assert view.row == int(values.argmax())
@@ -209,10 +208,9 @@ async def test_a_hundred_thousand_rows_cost_the_lines_on_the_screen() -> None:
         assert len(set(asked)) < 60
 
 
-async def test_markup_and_filters_are_plain_text() -> None:
+async def test_markup_and_filters_are_plain_text():
     names = ["[bold red]x[/]", "[/nothing]"]
-    table = Table((Column("n", "N", names.__getitem__, None, 0, False),), 2, names.__getitem__)
-    app = Host(table)
+    app = Host(Table((Column("n", "N", names.__getitem__, None, 0, False),), 2, names.__getitem__))
     async with app.run_test(size=(40, 6)):
         view = app.query_one(TableView)
         assert "[bold red]x[/]" in lines(view)[1]
@@ -222,13 +220,13 @@ async def test_markup_and_filters_are_plain_text() -> None:
         assert "no row contains “zzz”" in lines(view)[1]
 
 
-def test_the_middle_of_a_long_name_gives_way() -> None:
+def test_the_middle_of_a_long_name_gives_way():
     assert middle("worker0_step_12.trace.json", 13) == "worker…e.json"
     assert middle("short", 13) == "short"
     assert cell_len(middle("核" * 20, 11)) <= 11
 
 
-def test_a_filter_asks_once_for_rows_of_the_same_text() -> None:
+def test_a_filter_asks_once_for_rows_of_the_same_text():
     asked: list[int] = []
     kinds = np.arange(10_000, dtype=np.int64) % 7
 
@@ -241,10 +239,54 @@ def test_a_filter_asks_once_for_rows_of_the_same_text() -> None:
     assert len(asked) == 7
 
 
-def test_what_was_cut_before_gets_no_second_ellipsis() -> None:
+def test_what_was_cut_before_gets_no_second_ellipsis():
     assert clip("elementwise back…ward", 18) == "elementwise back…"
     assert cell("back…ward", 6) == "back… "
     assert clauses("host 45%…, launch 30%", 12) == "host 45%…"
     assert middle("one two…three four", 10) == "one… four"
     assert middle("abcd…efghijkl", 10) == "abcd…hijkl"
     assert middle("abcdefg…ijkl", 10) == "abcd…ijkl"
+
+
+LLAMA = DATA / "llama_train.json.gz"
+
+
+def numbers(count: int) -> Table:
+    return Table((Column("n", "N", lambda r: f"row {r}", None, 0, False),), count)
+
+
+async def test_a_row_from_afar_comes_to_the_middle_and_a_step_scrolls_by_one():
+    async with Host(numbers(200)).run_test(size=(30, 11)) as pilot:
+        view = pilot.app.query_one(TableView)
+        assert view.page == 10
+        view.show_row(100)
+        assert (view.top, view.cursor) == (95, 100)
+        for row in (104, 105):
+            view.show_row(row)
+        assert view.top == 96
+        view.show_row(199)
+        assert view.top == 190
+        view.scroll_rows(-100)
+        view.show_row(199)  # where the cursor is already
+        assert view.top == 190
+        view.show_row(0)
+        assert view.top == 0
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_the_averages_of_a_step_open_on_the_row_of_the_selected_event(size):
+    async with visit(LLAMA, size=size) as (app, pilot, screen):
+        await pilot.press("7")
+        await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)
+        await pilot.press("down", "enter", "r")
+        await until(pilot, lambda: screen.session.scopes.scope is not None)
+        await pilot.press("5")
+        pane = pane_of(screen, AveragesPane)
+        await until(pilot, lambda: "range of" in pane.note)
+        await pilot.pause()
+        assert pane.averages is not None
+        event = screen.navigator.selected
+        assert event is not None
+        assert pane.row == int(pane.averages.row_of[event])
+        (line,) = (line for line in text(app).split("\n") if "▸ProfilerStep*" in line)
+        assert "CPU" in line

@@ -1,7 +1,5 @@
 """A table sends little, and the terminal shows what the table means it to show."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -24,7 +22,7 @@ from tracetui.views.times import time_column
 
 from .conftest import until
 from .terminal import OnTerminal, Terminal
-from .test_timeline_sent import Over, quiet
+from .test_timeline_view import Over, quiet
 
 ROWS = 200
 VALUES = np.random.default_rng(3).integers(0, 10**9, ROWS)
@@ -64,8 +62,7 @@ class Watched(OnTerminal):
         assert view._board is not None
         known, made = list(view._board.lines), view._drawn
         view._drawn = None  # the lines are made anew, too: what is kept of them may be stale
-        stack = self._background_screens
-        update = self.screen._compositor.render_update(full=True, screen_stack=stack)
+        update = self.screen._compositor.render_update(full=True, screen_stack=self._background_screens)
         assert isinstance(update, CompositorUpdate)
         terminal.feed(update.render_segments(self.ansi))
         view._board.lines, view._drawn = known, made
@@ -73,7 +70,7 @@ class Watched(OnTerminal):
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_the_terminal_shows_the_table(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_terminal_shows_the_table(seed, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     rng = random.Random(seed)
     app = Watched()
@@ -82,12 +79,9 @@ async def test_the_terminal_shows_the_table(seed: int, monkeypatch: pytest.Monke
         await pilot.pause()
         view, floating = app.query_one(TableView), app.query_one("#float", Static)
         steps = [
-            lambda: view.action_move(rng.choice([-1, 1])),
-            lambda: view.action_move(rng.choice([-1, 1])),
-            lambda: view.action_page(rng.choice([-1, 1])),
-            lambda: view.show_row(rng.randrange(ROWS)),
-            lambda: view.show_row(rng.randrange(ROWS)),
-            lambda: view.scroll_rows(rng.choice([-3, 3])),
+            lambda: view.action_move(rng.choice([-1, 1])), lambda: view.action_move(rng.choice([-1, 1])),
+            lambda: view.action_page(rng.choice([-1, 1])), lambda: view.show_row(rng.randrange(ROWS)),
+            lambda: view.show_row(rng.randrange(ROWS)), lambda: view.scroll_rows(rng.choice([-3, 3])),
             lambda: view.sort_by(rng.choice(["time", "calls"])),
             lambda: view.set_filter(rng.choice(["", "1", "no such row"])),
             lambda: view.set_table(table(rng.randrange(9))),
@@ -95,8 +89,8 @@ async def test_the_terminal_shows_the_table(seed: int, monkeypatch: pytest.Monke
             lambda: view.focus() if not view.has_focus else app.screen.set_focus(None),
             lambda: setattr(floating, "display", not floating.display),
             lambda: app.push_screen(Over()) if len(app.screen_stack) < 2 else app.pop_screen(),
-            lambda: app.refresh(),
-        ]
+            lambda: app.refresh()
+        ]  # fmt: skip
         for _ in range(80):
             for step in rng.choices(steps, k=rng.choice([1, 1, 2, 4])):
                 step()
@@ -105,12 +99,12 @@ async def test_the_terminal_shows_the_table(seed: int, monkeypatch: pytest.Monke
                 while len(app.screen_stack) > 1:
                     app.pop_screen()
                 await quiet(pilot, app.terminal)
-                meant = app.fresh(view)
-                for y, (seen, want) in enumerate(zip(app.terminal.cells, meant.cells, strict=True)):
+                fresh = app.fresh(view).cells
+                for y, (seen, want) in enumerate(zip(app.terminal.cells, fresh, strict=True)):
                     assert seen == want, f"line {y}"
 
 
-async def test_another_table_with_the_cursor_where_it_was_is_drawn_so() -> None:
+async def test_another_table_with_the_cursor_where_it_was_is_drawn_so():
     app = Watched()
     app.console._color_system = Console(color_system="truecolor", force_terminal=True)._color_system
     async with app.run_test(size=SIZE) as pilot:
@@ -129,7 +123,7 @@ async def test_another_table_with_the_cursor_where_it_was_is_drawn_so() -> None:
         assert app.terminal.cells == app.fresh(view).cells
 
 
-async def test_a_step_of_the_cursor_sends_two_lines_and_a_jump_little_more_than_the_letters() -> None:
+async def test_a_step_of_the_cursor_sends_two_lines_and_a_jump_little_more_than_the_letters():
     app = Watched()
     app.console._color_system = Console(color_system="truecolor", force_terminal=True)._color_system
     async with app.run_test(size=SIZE) as pilot:
@@ -145,7 +139,7 @@ async def test_a_step_of_the_cursor_sends_two_lines_and_a_jump_little_more_than_
         assert await quiet(pilot, app.terminal) - moved < view.page * 110
 
 
-def test_segments_become_cells() -> None:
+def test_segments_become_cells():
     style = Style(color="#d0d0d0", bgcolor="#121212", bold=True)
     assert unpack(number_of(style)) == (252, 233, BOLD)
     assert unpack(number_of(Style(color=Color.from_ansi(75)))) == (75, PAPER, 0)
@@ -155,7 +149,7 @@ def test_segments_become_cells() -> None:
     assert unpack(int(cells[5]) & 0xFFFFFF) == (INK, PAPER, 0)
 
 
-def test_a_wide_character_is_sent_whole() -> None:
+def test_a_wide_character_is_sent_whole():
     board = Board(1)
     terminal = Terminal(20, 1)
     for text in ("a層bcdefghijklm層z", "a中bcdefghijklmnoz", "axxbcdefghijklm中y"):

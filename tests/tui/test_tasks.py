@@ -3,8 +3,6 @@
 A typed word counts as one key, and so do the arrow keys held to get to a line that one sees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -13,7 +11,7 @@ from textual.pilot import Pilot
 from tracetui.analysis.calls.averages import averages_of
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import DATA, app_of, screen_of, until
+from .conftest import DATA, screen_of, until, visit
 from .test_app import text
 
 
@@ -66,7 +64,6 @@ async def the_name_called_most_often(p: Person) -> None:
     pane = p.screen.area.open
     await p.see(lambda: pane is not None and pane.table is not None)
     await p.walk("greater_than_sign", lambda: pane is not None and pane.sort == "calls")
-    assert pane is not None
     calls = averages_of(pane.whole).calls
     assert calls[pane.row] == calls.max()
 
@@ -118,22 +115,15 @@ async def paste_a_table_into_a_chat(p: Person) -> None:
 
 
 TASKS: tuple[Callable[[Person], Awaitable[None]], ...] = (
-    where_idle_time_goes,
-    the_name_called_most_often,
-    the_second_longest_instance,
-    an_event_by_name,
-    long_kernels_only,
-    how_busy_the_gpu_is_in_step_3,
-    what_to_do_about_it,
-    the_evidence_of_a_finding,
-    paste_a_table_into_a_chat,
-)
+    where_idle_time_goes, the_name_called_most_often, the_second_longest_instance, an_event_by_name,
+    long_kernels_only, how_busy_the_gpu_is_in_step_3, what_to_do_about_it, the_evidence_of_a_finding,
+    paste_a_table_into_a_chat
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("task", TASKS, ids=[t.__name__ for t in TASKS])
-async def test_task(task: Callable[[Person], Awaitable[None]]) -> None:
-    app = app_of(DATA / "llama_train.json.gz")
-    async with app.run_test(size=(120, 36)) as pilot:
+async def test_task(task):
+    async with visit(DATA / "llama_train.json.gz") as (_, pilot, _):
         person = Person(pilot)
         await task(person)
         assert 0 < person.keys <= 6

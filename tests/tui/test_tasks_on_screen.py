@@ -4,8 +4,6 @@ Each task begins with a bundled trace as it opens, or with an event selected, an
 on the screen; what that has to be is worked out from the file itself.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json
@@ -23,15 +21,13 @@ from textual.pilot import Pilot
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.screens.trace import TraceScreen
 
-from .conftest import app_of, screen_of, until
+from .conftest import screen_of, until, visit
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
-SIZE = (120, 36)
 MOST = 6
 UNITS = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}
 AMOUNT = r"([\d,]+(?:\.\d+)?) (ns|µs|ms|s)\b"
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
-
 Event = dict[str, Any]
 
 
@@ -49,10 +45,9 @@ class File:
         self.work = sorted(self.of(*DEVICE), key=lambda e: e["ts"])
         self.ops = self.of("cpu_op")
         self.launches = {
-            e["args"]["correlation"]: e
-            for e in self.of("cuda_runtime", "cuda_driver")
+            e["args"]["correlation"]: e for e in self.of("cuda_runtime", "cuda_driver")
             if e["args"].get("correlation")
-        }
+        }  # fmt: skip
 
     def of(self, *categories: str) -> list[Event]:
         return [e for e in self.slices if e.get("cat") in categories]
@@ -70,12 +65,10 @@ class File:
     def kernels_of(self, op: Event) -> list[Event]:
         """What was launched within an op."""
         return [
-            w
-            for w in self.work
-            if (launch := self.launches.get(w["args"]["correlation"])) is not None
-            and launch["tid"] == op["tid"]
-            and within(launch, op)
-        ]
+            w for w in self.work if (
+                launch := self.launches.get(w["args"]["correlation"])
+            ) is not None and launch["tid"] == op["tid"] and within(launch, op)
+        ]  # fmt: skip
 
 
 def within(inner: Event, outer: Event) -> bool:
@@ -162,8 +155,7 @@ def in_table(line: str, unit: str = "µs") -> list[float]:
 @asynccontextmanager
 async def person(name: str, select: Callable[[File], Event] | None = None) -> AsyncIterator[Person]:
     """A person before a bundled trace."""
-    app = app_of(SAMPLES / f"{name}.json.gz")
-    async with app.run_test(size=SIZE) as pilot:
+    async with visit(SAMPLES / f"{name}.json.gz", size=(120, 36)) as (app, pilot, _):
         who = Person(app, pilot, file_of(name))
         await who.reads("wasd move")
         if select is not None:
@@ -196,14 +188,13 @@ def row(screen: str, pattern: str) -> str:
     return next((line for line in screen.split("\n") if re.search(pattern, line)), "")
 
 
-async def test_the_longest_gap_and_what_caused_it() -> None:
+async def test_the_longest_gap_and_what_caused_it():
     async with person("train") as p:
         start, length, ended = longest_gap(p.file)
         await p.press("g")
         assert await p.reads_time("idle for ") == pytest.approx(length, rel=1e-4)
         # The launch came late, and no op ran meanwhile: that is "host".
-        launch = p.file.launches[ended["args"]["correlation"]]
-        assert launch["ts"] - start > length / 2
+        assert p.file.launches[ended["args"]["correlation"]]["ts"] - start > length / 2
         covered = np.zeros(int(length) + 1, dtype=bool)
         for op in p.file.ops:
             low, high = int(op["ts"] - start), int(op["ts"] + op["dur"] - start)
@@ -212,15 +203,14 @@ async def test_the_longest_gap_and_what_caused_it() -> None:
         await p.reads("host: the CPU was outside any op")
 
 
-async def test_which_op_launched_this_kernel() -> None:
+async def test_which_op_launched_this_kernel():
     async with person("train", longest_kernel) as p:
-        kernel = longest_kernel(p.file)
-        op = p.file.around(p.file.launches[kernel["args"]["correlation"]])[-1]
+        op = p.file.around(p.file.launches[longest_kernel(p.file)["args"]["correlation"]])[-1]
         await p.press("2")
         await p.reads(rf"(?m)^ op +↵ {re.escape(op['name'])}\s")
 
 
-async def test_how_much_of_a_step_is_communication() -> None:
+async def test_how_much_of_a_step_is_communication():
     async with person("train_ddp") as p:
         step = p.file.step(3)
         nccl = [w for w in p.file.work if "nccl" in w["name"].lower()]
@@ -246,7 +236,7 @@ def allocated(file: File, time: float) -> int:
     return int(max((e for e in records if e["ts"] <= time), key=lambda e: e["ts"])["args"]["Total Allocated"])
 
 
-async def test_how_much_memory_was_allocated_at_a_moment() -> None:
+async def test_how_much_memory_was_allocated_at_a_moment():
     async with person("train_memory", longest_kernel) as p:
         await p.press("2")
         found = await p.reads(r"memory, GPU 0 +([\d.]+) MiB allocated, ([\d.]+) MiB reserved")
@@ -255,7 +245,7 @@ async def test_how_much_memory_was_allocated_at_a_moment() -> None:
         )
 
 
-async def test_which_op_keeps_most_memory() -> None:
+async def test_which_op_keeps_most_memory():
     async with person("train_memory") as p:
         sizes: dict[str, int] = {}
         for record in p.file.all:
@@ -273,7 +263,7 @@ async def test_which_op_keeps_most_memory() -> None:
         assert f" {sizes[max(sizes, key=lambda n: sizes[n])] / 2**20:.1f} MiB " in first
 
 
-async def test_compare_two_steps() -> None:
+async def test_compare_two_steps():
     async with person("train") as p:
         await p.press("7")
         for number in (2, 3):
@@ -289,7 +279,7 @@ def launch_of(file: File, work: Event) -> Event:
     return file.launches[work["args"]["correlation"]]
 
 
-async def test_read_a_kernels_grid() -> None:
+async def test_read_a_kernels_grid():
     async with person("train", longest_kernel) as p:
         await p.press("2", "v")
         args = longest_kernel(p.file)["args"]
@@ -297,7 +287,7 @@ async def test_read_a_kernels_grid() -> None:
         await p.reads(rf"grid +{grid} blocks of {block} threads")
 
 
-async def test_the_self_time_of_an_op() -> None:
+async def test_the_self_time_of_an_op():
     async with person("train", an_op) as p:
         op = an_op(p.file)
         inside = [o for o in p.file.slices if o["tid"] == op["tid"] and o is not op and within(o, op)]
@@ -307,7 +297,7 @@ async def test_the_self_time_of_an_op() -> None:
         assert await p.reads_time("aten::linear.*  self ") == pytest.approx(own, rel=2e-3)
 
 
-async def test_the_total_time_of_all_calls_of_a_name() -> None:
+async def test_the_total_time_of_all_calls_of_a_name():
     async with person("train") as p:
         calls = [o for o in p.file.ops if o["name"] == "aten::mm"]
         await p.press("F", Word("aten::mm"), "enter")
@@ -317,7 +307,7 @@ async def test_the_total_time_of_all_calls_of_a_name() -> None:
         assert f" {len(calls):,} " in line
 
 
-async def test_the_most_expensive_kernel() -> None:
+async def test_the_most_expensive_kernel():
     async with person("train") as p:
         sums: dict[str, float] = {}
         for kernel in p.file.of("kernel"):
@@ -332,10 +322,9 @@ async def test_the_most_expensive_kernel() -> None:
         assert f" {count:,} " in first
 
 
-async def test_the_next_kernel_on_the_stream() -> None:
+async def test_the_next_kernel_on_the_stream():
     async with person("train", longest_kernel) as p:
-        at = p.file.work.index(longest_kernel(p.file))
-        follows = p.file.work[at + 1]
+        follows = p.file.work[p.file.work.index(longest_kernel(p.file)) + 1]
         await p.press("right")
         # The selected event's own line: its start tells it from others of its name.
         begin = follows["ts"] - min(e["ts"] for e in p.file.slices)
@@ -349,7 +338,7 @@ SPAN = rf"(?m)^ {AMOUNT} +╷"
 """How long a stretch the timeline shows: at the left of its ruler."""
 
 
-async def test_zoom_to_a_step_and_back_to_the_earlier_view() -> None:
+async def test_zoom_to_a_step_and_back_to_the_earlier_view():
     async with person("train") as p:
         whole = us(*(await p.reads(SPAN)).groups())
         await p.press("7", "down", "enter")
@@ -379,7 +368,7 @@ def flow_ends(file: File) -> tuple[Event, Event]:
     return at(pair["s"]), at(pair["f"])
 
 
-async def test_jump_to_the_backward_of_a_forward_op() -> None:
+async def test_jump_to_the_backward_of_a_forward_op():
     async with person("train", forward_op) as p:
         backward = flow_ends(p.file)[1]
         await p.press("right_curly_bracket")
@@ -387,7 +376,7 @@ async def test_jump_to_the_backward_of_a_forward_op() -> None:
         assert shown == pytest.approx(backward["dur"], rel=0.3)
 
 
-async def test_count_the_matches_of_a_search() -> None:
+async def test_count_the_matches_of_a_search():
     async with person("train") as p:
         count = sum("softmax" in e["name"].casefold() for e in p.file.slices)
         assert count > 3
@@ -395,7 +384,7 @@ async def test_count_the_matches_of_a_search() -> None:
         await p.reads(rf"\b{count:,} matches")
 
 
-async def test_sort_the_averages_by_cpu_total() -> None:
+async def test_sort_the_averages_by_cpu_total():
     async with person("train") as p:
         sums: dict[str, float] = {}
         for op in p.file.ops:
@@ -411,7 +400,7 @@ async def test_sort_the_averages_by_cpu_total() -> None:
         assert totals == sorted(totals, reverse=True)
 
 
-async def test_the_averages_of_a_range() -> None:
+async def test_the_averages_of_a_range():
     async with person("train") as p:
         step = p.file.step(3)
         calls = [o for o in p.file.ops if o["name"] == "aten::mm" and step["ts"] <= o["ts"] < ends(step)]
@@ -426,10 +415,9 @@ def ends(event: Event) -> float:
     return float(event["ts"] + event["dur"])
 
 
-async def test_explain_an_event() -> None:
+async def test_explain_an_event():
     async with person("train", longest_kernel) as p:
-        kernel = longest_kernel(p.file)
-        launch = launch_of(p.file, kernel)
+        launch = launch_of(p.file, longest_kernel(p.file))
         await p.press("e")
         await p.reads("what it is")
         await p.reads("◀ this event")
@@ -438,7 +426,7 @@ async def test_explain_an_event() -> None:
             await p.reads(re.escape(op["name"]))
 
 
-async def test_mark_a_moment_and_come_back() -> None:
+async def test_mark_a_moment_and_come_back():
     async with person("train", longest_kernel) as p:
         await p.press("m", Word("here"), "enter", "0")
         whole = us(*(await p.reads(SPAN)).groups())
@@ -450,34 +438,33 @@ async def test_mark_a_moment_and_come_back() -> None:
         assert whole > 0
 
 
-async def test_copy_an_events_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copy_an_events_name(monkeypatch):
     async with person("train", an_op) as p:
         await p.press("y")
         await p.reads("copied the event's details")
         assert "name: aten::linear" in p.app.clipboard
 
 
-async def test_export_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_export_a_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     async with person("train") as p:
         await p.reads("▼Self GPU")
         await p.press("E", "enter")
-        name = (await p.reads(r"wrote (\S+\.csv)"))[1]
-        with open(tmp_path / name, encoding="utf-8", newline="") as file:
+        with open(tmp_path / (await p.reads(r"wrote (\S+\.csv)"))[1], encoding="utf-8", newline="") as file:
             rows = {r["name"]: r for r in csv.DictReader(file)}
         calls = [o for o in p.file.ops if o["name"] == "aten::mm"]
         assert int(rows["aten::mm"]["calls"]) == len(calls)
         assert float(rows["aten::mm"]["cpu_total_us"]) == pytest.approx(sum(o["dur"] for o in calls))
 
 
-async def test_how_long_a_kernel_waited_after_its_launch() -> None:
+async def test_how_long_a_kernel_waited_after_its_launch():
     async with person("train", longest_kernel) as p:
         kernel = longest_kernel(p.file)
         delay = kernel["ts"] - launch_of(p.file, kernel)["ts"]
         assert await p.reads_time("  launched ", " before") == pytest.approx(delay, rel=2e-3)
 
 
-async def test_what_an_op_ran_on_the_gpu() -> None:
+async def test_what_an_op_ran_on_the_gpu():
     async with person("train", an_op) as p:
         kernels = p.file.kernels_of(an_op(p.file))
         await p.press("2", "v")
@@ -485,18 +472,17 @@ async def test_what_an_op_ran_on_the_gpu() -> None:
         assert total == pytest.approx(sum(k["dur"] for k in kernels), rel=1e-3)
 
 
-async def test_how_busy_the_gpu_was() -> None:
+async def test_how_busy_the_gpu_was():
     async with person("train") as p:
         busy, reached = 0.0, 0.0
         for event in p.file.work:
             busy += max(0.0, ends(event) - max(event["ts"], reached))
             reached = max(reached, ends(event))
         share = busy / (reached - p.file.work[0]["ts"])
-        found = await p.reads(r"GPU (\d+)% overall")
-        assert int(found[1]) == pytest.approx(100 * share, abs=1)
+        assert int((await p.reads(r"GPU (\d+)% overall"))[1]) == pytest.approx(100 * share, abs=1)
 
 
-async def test_go_to_a_time() -> None:
+async def test_go_to_a_time():
     async with person("train") as p:
         await p.press("W", "colon", Word("20ms"), "enter")
         await p.reads(r"(?m)^.*╷[\d.]+ ms")

@@ -1,7 +1,5 @@
 """Textual's private parts: those that are used do what is relied upon, and one module alone uses them."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib
@@ -79,17 +77,15 @@ class Small(App):
         super()._display(screen, renderable)
 
 
-async def test_what_is_sent_goes_through_display_as_updates_of_the_compositor() -> None:
+async def test_what_is_sent_goes_through_display_as_updates_of_the_compositor():
     app = Small()
     async with app.run_test(size=(20, 3)) as pilot:
         await pilot.pause()
         whole = [u for u in app.displayed if isinstance(u, LayoutUpdate)][-1]
         assert whole.region == Region(0, 0, 20, 3)
         assert ["".join(strip.text for strip in line).rstrip() for line in whole.strips] == [
-            "above",
-            "below",
-            "",
-        ]
+            "above", "below", ""
+        ]  # fmt: skip
         app.displayed.clear()
         app.query_one("#below", Static).update("after")
         await pilot.pause()
@@ -100,7 +96,7 @@ async def test_what_is_sent_goes_through_display_as_updates_of_the_compositor() 
         )
 
 
-def test_the_updates_are_made_and_rendered_as_textual_does() -> None:
+def test_the_updates_are_made_and_rendered_as_textual_does():
     console = Console(file=io.StringIO(), force_terminal=True, width=6)
     chops = [{0: Strip([Segment("abc")]), 3: Strip([Segment("def")])}]
     update = ChopsUpdate(chops, [(0, 3, 6)], [[3, 6]])  # type: ignore[arg-type]
@@ -118,7 +114,7 @@ def test_the_updates_are_made_and_rendered_as_textual_does() -> None:
     assert "abcde" in sent.only_new(holed, 6).render_segments(console), "what is in the hole is not known"
 
 
-async def test_a_key_is_offered_before_the_bindings_that_have_no_priority() -> None:
+async def test_a_key_is_offered_before_the_bindings_that_have_no_priority():
     app = Small()
     async with app.run_test() as pilot:
         await pilot.press("a", "b", "x")
@@ -131,7 +127,7 @@ class Loud(LineFilter):
         return [Segment(text.upper(), style, control) for text, style, control in segments]
 
 
-async def test_filters_change_the_lines_of_the_screen() -> None:
+async def test_filters_change_the_lines_of_the_screen():
     app = Small()
     filters(app).append(Loud())
     async with app.run_test(size=(20, 3)) as pilot:
@@ -174,7 +170,7 @@ class First(Screen[None]):
             after_next_paint(self, lambda: app.order.append("once drawn"))
 
 
-async def test_what_is_put_off_comes_after_the_first_picture() -> None:
+async def test_what_is_put_off_comes_after_the_first_picture():
     app = Moded()
     async with app.run_test() as pilot:
         await pilot.pause(0.3)
@@ -188,7 +184,7 @@ async def test_what_is_put_off_comes_after_the_first_picture() -> None:
         assert app.order[-1] == "again"
 
 
-async def test_css_is_parsed_once_until_a_variable_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_css_is_parsed_once_until_a_variable_changes(monkeypatch):
     parsed: list[str] = []
     real = textual.css.stylesheet.parse
 
@@ -211,7 +207,7 @@ async def test_css_is_parsed_once_until_a_variable_changes(monkeypatch: pytest.M
         assert app.screen.styles.background == Color(4, 5, 6)
 
 
-async def test_the_mode_of_a_screen() -> None:
+async def test_the_mode_of_a_screen():
     app = Small()
     async with app.run_test():
         first, other = app.screen, Screen[None]()
@@ -222,7 +218,7 @@ async def test_the_mode_of_a_screen() -> None:
         assert mode_of(app, first) == textual.app.App.DEFAULT_MODE
 
 
-def test_output_that_waits_is_seen() -> None:
+def test_output_that_waits_is_seen():
     class Driver:
         _writer_thread = WriterThread(io.StringIO())  # type: ignore[arg-type]
 
@@ -234,7 +230,7 @@ def test_output_that_waits_is_seen() -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the driver of Linux and macOS")
-async def test_the_driver_has_a_thread_that_writes_to_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_driver_has_a_thread_that_writes_to_standard_error(monkeypatch):
     from textual.drivers.linux_driver import LinuxDriver
 
     with open(os.devnull) as nothing:
@@ -244,7 +240,7 @@ async def test_the_driver_has_a_thread_that_writes_to_standard_error(monkeypatch
     assert driver._file is sys.__stderr__
 
 
-def test_the_caches_are_there_and_are_emptied() -> None:
+def test_the_caches_are_there_and_are_emptied():
     Region(0, 0, 3, 3).intersection(Region(1, 1, 1, 1))
     forget_places()
     forget_drawn()
@@ -258,7 +254,7 @@ SOURCES = sorted(Path(tracetui.tui.__file__ or "").parent.rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.relative_to(p.parents[1]).as_posix())
-def test_no_other_module_imports_or_reads_what_is_private(path: Path) -> None:
+def test_no_other_module_imports_or_reads_what_is_private(path):
     """An underscore after anything but `self` or `cls` is somebody else's; named tuples have public ones."""
     if path.name == "textual_private.py":
         return
@@ -288,7 +284,7 @@ def private_names(cls: type) -> frozenset[str]:
     return frozenset(n for n in names if n.startswith("_") and not n.startswith("__"))
 
 
-def test_no_class_of_ours_uses_a_private_name_of_its_base() -> None:
+def test_no_class_of_ours_uses_a_private_name_of_its_base():
     """Read or overridden on purpose, or by chance: a widget's own `_render` would replace Textual's."""
     checked = 0
     for found in pkgutil.walk_packages(tracetui.tui.__path__, "tracetui.tui."):
@@ -314,7 +310,7 @@ class Drawing(Static):
         ]
 
 
-async def test_lines_that_one_widget_draws_are_its_own_strips() -> None:
+async def test_lines_that_one_widget_draws_are_its_own_strips():
     class Two(App):
         CSS = "Static { height: 1; } Drawing { width: 100%; height: 4; }"
 
@@ -330,7 +326,7 @@ async def test_lines_that_one_widget_draws_are_its_own_strips() -> None:
         assert [line.text.split() for line in lines_between(app.screen, 3, 5)] == [["2"], ["3"]]
 
 
-async def test_an_update_draws_the_widgets_it_shows_alone() -> None:
+async def test_an_update_draws_the_widgets_it_shows_alone():
     drawn: list[str] = []
 
     class Noting(Static):
@@ -361,7 +357,7 @@ async def test_an_update_draws_the_widgets_it_shows_alone() -> None:
             ]
 
 
-def test_the_segments_of_a_strip_are_made_when_they_are_asked_for() -> None:
+def test_the_segments_of_a_strip_are_made_when_they_are_asked_for():
     made: list[int] = []
 
     def make() -> list[Segment]:

@@ -1,8 +1,7 @@
 """The timeline widget: calls, the mouse, and what is drawn again."""
 
-from __future__ import annotations
-
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,29 @@ import numpy as np
 import pytest
 from rich.console import Console
 from textual import events
+from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.message import Message
 from textual.pilot import Pilot
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
 
 from tracetui.session.recording import Recording
 from tracetui.session.session import Session
+from tracetui.timeline.canvas import BOLD, INK, PAPER, UNDERLINE, Canvas, Packed
 from tracetui.timeline.scene import TOP, Idle
 from tracetui.timeline.themes import DARK, LIGHT, PLAIN
 from tracetui.timeline.track_layout import Of
 from tracetui.trace import Trace, load
+from tracetui.tui.textual_private import SentLines, draw_less
 from tracetui.tui.timeline.bar import SelectionBar
+from tracetui.tui.timeline.delta_strips import Board, DeltaStrip
 from tracetui.tui.timeline.messages import GapClicked, RangeChanged, SelectionChanged, ViewportChanged
 from tracetui.tui.timeline.view import TimelineView
 
 from .conftest import until
+from .terminal import OnTerminal, Terminal
 
 
 def written(folder: Path) -> Trace:
@@ -108,7 +114,7 @@ def cell_of(view: TimelineView, slice_index: int) -> tuple[int, int]:
     return view.navigator.scene.labels + view.navigator.view.column(middle), TOP + y
 
 
-async def test_opens_on_what_matters(shell: Shell) -> None:
+async def test_opens_on_what_matters(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         low, high = shell.view.navigator.trace.first_view
@@ -122,7 +128,7 @@ async def test_opens_on_what_matters(shell: Shell) -> None:
         assert "nothing selected" in shell.bar.render_lines(shell.bar.size.region)[0].text
 
 
-async def test_keys_of_selection(shell: Shell) -> None:
+async def test_keys_of_selection(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         view, trace = shell.view, shell.view.navigator.trace
         ops = [i for i in range(len(trace)) if trace.name_of(i).startswith("aten::op")]
@@ -150,7 +156,7 @@ async def test_keys_of_selection(shell: Shell) -> None:
         assert len(seen) == len(trace.lanes)  # down leads through every lane
 
 
-async def test_the_first_arrow_selects_something_in_view(shell: Shell) -> None:
+async def test_the_first_arrow_selects_something_in_view(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         assert shell.view.navigator.selected is None
@@ -158,7 +164,7 @@ async def test_the_first_arrow_selects_something_in_view(shell: Shell) -> None:
         assert shell.view.navigator.selected is not None
 
 
-async def test_zoom_keeps_the_selection_in_place_and_returns(shell: Shell) -> None:
+async def test_zoom_keeps_the_selection_in_place_and_returns(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -174,7 +180,7 @@ async def test_zoom_keeps_the_selection_in_place_and_returns(shell: Shell) -> No
         assert abs(view.navigator.view.start_ns - before.start_ns) <= 1
 
 
-async def test_a_small_event_that_is_jumped_to_can_be_seen(shell: Shell) -> None:
+async def test_a_small_event_that_is_jumped_to_can_be_seen(shell):
     async with shell.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -191,7 +197,7 @@ async def test_a_small_event_that_is_jumped_to_can_be_seen(shell: Shell) -> None
         assert not view.navigator.forward()
 
 
-async def test_center_then_fit(shell: Shell) -> None:
+async def test_center_then_fit(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -212,7 +218,7 @@ async def test_center_then_fit(shell: Shell) -> None:
         assert view.navigator.view.end_ns >= view.navigator.trace.span[1]
 
 
-async def test_click_selects_what_is_under_it(shell: Shell) -> None:
+async def test_click_selects_what_is_under_it(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -225,7 +231,7 @@ async def test_click_selects_what_is_under_it(shell: Shell) -> None:
         assert view.navigator.selected is None
 
 
-async def test_double_click_fits(shell: Shell) -> None:
+async def test_double_click_fits(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -237,7 +243,7 @@ async def test_double_click_fits(shell: Shell) -> None:
         assert view.navigator.back()
 
 
-async def test_a_double_click_on_a_label_leaves_the_view_where_it_is(shell: Shell) -> None:
+async def test_a_double_click_on_a_label_leaves_the_view_where_it_is(shell):
     """It folds and unfolds the lane, whatever is selected."""
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
@@ -252,12 +258,11 @@ async def test_a_double_click_on_a_label_leaves_the_view_where_it_is(shell: Shel
         assert view.navigator.view == before
 
 
-async def test_click_on_a_gap(shell: Shell) -> None:
+async def test_click_on_a_gap(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
-        kernel = of_name(view.navigator.trace, "kernel0")[3]
-        x, y = cell_of(view, kernel)
+        x, y = cell_of(view, of_name(view.navigator.trace, "kernel0")[3])
         await pilot.click(TimelineView, offset=(x + 2, y))
         await pilot.pause()
         gap = shell.heard(GapClicked)[0]
@@ -274,7 +279,7 @@ async def wheel(pilot: Pilot[None], kind: type[events.MouseEvent], x: int, y: in
     await pilot.pause()
 
 
-async def test_the_wheel(shell: Shell) -> None:
+async def test_the_wheel(shell):
     async with shell.run_test(size=(120, 6)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -298,7 +303,7 @@ async def test_the_wheel(shell: Shell) -> None:
         assert (view.navigator.scene.top, view.navigator.scene.foot > 0) == (0, True)
 
 
-async def test_a_drag_selects_a_range(shell: Shell) -> None:
+async def test_a_drag_selects_a_range(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -317,7 +322,7 @@ async def test_a_drag_selects_a_range(shell: Shell) -> None:
         assert view.navigator.range_ns is None
 
 
-async def test_hovering_draws_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hovering_draws_nothing(shell, monkeypatch):
     async with shell.run_test(size=(120, 30)) as pilot:
         await until(pilot, lambda: len(shell.view.navigator.scene.source.series) == 2)
         drawn: list[object] = []
@@ -327,7 +332,7 @@ async def test_hovering_draws_nothing(shell: Shell, monkeypatch: pytest.MonkeyPa
         assert not drawn
 
 
-async def test_the_overview_moves_the_view(shell: Shell) -> None:
+async def test_the_overview_moves_the_view(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -338,7 +343,7 @@ async def test_the_overview_moves_the_view(shell: Shell) -> None:
         assert view.navigator.view.contains(high - (high - low) // 100)
 
 
-async def test_folding(shell: Shell) -> None:
+async def test_folding(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -367,7 +372,7 @@ async def test_folding(shell: Shell) -> None:
         assert view.navigator.scene.layout.height == height - 3
 
 
-async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_calls_cost_one_frame(shell, monkeypatch):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.app.workers.wait_for_complete()  # the counters have a frame of their own
         await pilot.pause()
@@ -380,7 +385,7 @@ async def test_many_calls_cost_one_frame(shell: Shell, monkeypatch: pytest.Monke
         assert len(frames) == 1
 
 
-async def test_a_selection_step_draws_only_what_changed(shell: Shell) -> None:
+async def test_a_selection_step_draws_only_what_changed(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -396,7 +401,7 @@ async def test_a_selection_step_draws_only_what_changed(shell: Shell) -> None:
         assert {below[y - TOP].of for y in lines[5:]} <= {Of.COUNTER}
 
 
-async def test_resizing_keeps_the_stretch(shell: Shell) -> None:
+async def test_resizing_keeps_the_stretch(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -415,7 +420,7 @@ async def test_resizing_keeps_the_stretch(shell: Shell) -> None:
         assert [strip.cell_length for strip in pieces] == [5, 5]
 
 
-async def test_marks_matches_and_themes(shell: Shell) -> None:
+async def test_marks_matches_and_themes(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -438,7 +443,7 @@ async def test_marks_matches_and_themes(shell: Shell) -> None:
         assert all(s is not None and s.color is None and s.bgcolor is None for s in styles)
 
 
-async def test_lit_names(shell: Shell) -> None:
+async def test_lit_names(shell):
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
         view = shell.view
@@ -449,7 +454,7 @@ async def test_lit_names(shell: Shell) -> None:
         assert view.navigator.scene.source.same == -1
 
 
-async def test_what_is_sent_is_what_is_seen(shell: Shell) -> None:
+async def test_what_is_sent_is_what_is_seen(shell):
     """The lean strips, read back by Rich's own decoder, are the canvas."""
     from rich.ansi import AnsiDecoder
 
@@ -485,7 +490,7 @@ class Two(Shell):
         self.view.navigator.set_gaps(self.view.navigator.scene.source.gaps, of=1)
 
 
-async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
+async def test_two_recordings_on_one_axis(tmp_path):
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
@@ -504,8 +509,7 @@ async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
         bar = shell.bar.render_lines(shell.bar.size.region)[0].text
         assert bar.startswith(" trace.json aten::op1  at ")
         assert f"at {(int(trace.start[target]) + 3_000_000) / 1e6:.3f}" in bar
-        session = view.session
-        session.search.find("kernel1")
+        view.session.search.find("kernel1")
         assert [int(s.matches.sum()) for s in view.navigator.scene.sources if s.matches is not None] == [
             10,
             10,
@@ -515,7 +519,7 @@ async def test_two_recordings_on_one_axis(tmp_path: Path) -> None:
         assert (shell.selections[-1], view.navigator.scene.active) == (None, 1)
 
 
-async def test_the_mouse_on_the_second_of_two_recordings(tmp_path: Path) -> None:
+async def test_the_mouse_on_the_second_of_two_recordings(tmp_path):
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
@@ -547,7 +551,7 @@ async def test_the_mouse_on_the_second_of_two_recordings(tmp_path: Path) -> None
         assert folded.tolist() == [before.track_of(Of.LANE, 0, 1)]
 
 
-async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -> None:
+async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path):
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
@@ -572,7 +576,7 @@ async def test_lanes_of_one_recording_leave_those_of_the_other(tmp_path: Path) -
         assert view.lanes.arrangement(of=0) == first
 
 
-async def test_every_recording_gets_its_own_series(tmp_path: Path) -> None:
+async def test_every_recording_gets_its_own_series(tmp_path):
     shell = Two(written(tmp_path))
     async with shell.run_test(size=(120, 40)) as pilot:
         await until(
@@ -584,3 +588,216 @@ async def test_every_recording_gets_its_own_series(tmp_path: Path) -> None:
             (line.source, line.ref) for line in shell.view.navigator.scene.lines(99) if line.of is Of.COUNTER
         ]
         assert sorted(set(tracks)) == [(of, n) for of in range(3) for n in range(2)]
+
+
+class Over(ModalScreen[None]):
+    DEFAULT_CSS = "Over { align: center middle; } Over Static { width: 30; height: 5; background: red; }"
+
+    def compose(self) -> ComposeResult:
+        yield Static("a dialog")
+
+
+class Main(Screen[None]):
+    DEFAULT_CSS = """
+    Main { layers: below over; }
+    #float { layer: over; position: absolute; offset: 25 5; width: 20; height: 4; background: blue; }
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        draw_less(self)
+        self.view = TimelineView(Session([Recording(trace)]))
+        self.bar = self.view.bar = SelectionBar()
+
+    def compose(self) -> ComposeResult:
+        yield Static("above", id="above")
+        yield self.view
+        yield self.bar
+        yield Static("below", id="below")
+        yield Static("floats over the lanes", id="float")
+
+
+class Watched(OnTerminal):
+    """Shows a timeline."""
+
+    def __init__(self, trace: Trace, size: tuple[int, int]) -> None:
+        super().__init__()
+        self.trace = trace
+        self.terminal = Terminal(*size)
+        self.sent = SentLines()
+
+    def on_mount(self) -> None:
+        self.push_screen(Main(self.trace))
+
+    def fresh(self) -> Terminal:
+        """A terminal that is drawn anew, in full."""
+        terminal = Terminal(self.terminal.width, self.terminal.height)
+        screen = self.screen
+        view = next(s for s in self.screen_stack if isinstance(s, Main)).view
+        known = view._board, list(view._board.lines), view._cells, list(view._strips)
+        view._cells = None  # painted anew, too: what is kept of it may be stale
+        update = screen._compositor.render_update(full=True, screen_stack=self._background_screens)
+        assert isinstance(update, CompositorUpdate)
+        terminal.feed(update.render_segments(self.ansi))
+        # This one was not for the app's own terminal.
+        view._board, view._board.lines, view._cells, view._strips = known
+        return terminal
+
+
+async def quiet(pilot: Pilot[Any], terminal: Terminal) -> int:
+    """Wait until nothing more is sent; all the bytes that were."""
+    main = next((screen for screen in pilot.app.screen_stack if isinstance(screen, Main)), None)
+    if main is not None:
+        # Counters are worked out beside, and a frame may come later, where the last one took long.
+        await until(pilot, lambda: main.view.navigator.scene.source.series and not main.view._waiting)
+    await pilot.pause()
+    return terminal.bytes
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_the_terminal_shows_what_is_meant(small, seed):
+    size = (110, 28)
+    app = Watched(small, size)
+    rng = random.Random(seed)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        main = app.screen
+        assert isinstance(main, Main)
+        view = main.view
+        floating = main.query_one("#float", Static)
+        n = len(small)
+        steps = [
+            lambda: view.navigator.pan(rng.choice([-0.5, -0.1, 0.1, 0.5])),
+            lambda: view.navigator.zoom(rng.choice([1.4, 1 / 1.4, 3.0])),
+            lambda: view.navigator.move(rng.choice(["next", "previous", "up", "down"])),
+            lambda: view.navigator.move(rng.choice(["next", "previous", "up", "down"])),
+            lambda: view.navigator.select(rng.randrange(n), reveal=rng.random() < 0.5),
+            lambda: view.navigator.select(None),
+            lambda: view.navigator.set_range(*sorted(rng.sample(range(*view.navigator.trace.span), 2))),
+            lambda: view.navigator.change(gap=(0, 0)), lambda: view.lanes.toggle_fold(),
+            lambda: view.navigator.fit(),
+            lambda: main.query_one("#below", Static).update(f"below {rng.random()}"),
+            lambda: main.query_one("#above", Static).update(f"above {rng.random()}"),
+            lambda: setattr(main.query_one("#above"), "display", rng.random() < 0.5),
+            lambda: app.push_screen(Over()) if len(app.screen_stack) < 3 else app.pop_screen(),
+            lambda: app.notify("a message", timeout=0.01 + rng.random() / 20),
+            lambda: setattr(floating, "display", not floating.display),
+            lambda: setattr(floating, "display", not floating.display),
+            lambda: floating.update(f"floats {rng.random()}"), lambda: app.refresh()
+        ]  # fmt: skip
+        for _ in range(60):
+            for step in rng.choices(steps, k=rng.choice([1, 1, 2, 5])):
+                step()
+                if rng.random() < 0.3:
+                    await pilot.pause(rng.choice([0, 0.001, 0.02]))
+            await pilot.pause(rng.choice([0, 0.02]))
+            if rng.random() < 0.3:
+                while len(app.screen_stack) > 2:
+                    app.pop_screen()
+                await quiet(pilot, app.terminal)
+                fresh = app.fresh().cells
+                for y, (seen, want) in enumerate(zip(app.terminal.cells, fresh, strict=True)):
+                    assert seen == want, f"line {y}"
+
+
+async def test_a_step_sends_little(small):
+    size = (200, 50)
+    app = Watched(small, size)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        main = app.screen
+        assert isinstance(main, Main)
+        main.view.navigator.move("next")
+        before = await quiet(pilot, app.terminal)
+        main.view.navigator.move("down")
+        await until(pilot, lambda: app.terminal.bytes > before)
+        assert await quiet(pilot, app.terminal) - before < 2500
+
+
+async def test_what_is_there_is_not_sent_again(small):
+    size = (200, 50)
+    app = Watched(small, size)
+    async with app.run_test(size=size) as pilot:
+        await app.workers.wait_for_complete()  # the counters, which may come after the first picture
+        await quiet(pilot, app.terminal)
+        app.screen.refresh(layout=True)
+        before = await quiet(pilot, app.terminal)
+        app.screen.refresh(layout=True)
+        assert await quiet(pilot, app.terminal) - before < 200
+        app.push_screen(Over())
+        before = await quiet(pilot, app.terminal)
+        app.screen.refresh(layout=True)
+        assert await quiet(pilot, app.terminal) - before < 200
+        app.sent.forget()
+        app.screen.refresh(layout=True)
+        await until(pilot, lambda: app.terminal.bytes - before > 200 * 50)
+
+
+def test_the_terminal_of_these_tests():
+    terminal = Terminal(10, 2)
+    terminal.feed("\x1b[1;3Hab\x1b[2C\x1b[31mc\x1b[0m\nd")
+    assert "".join(c for c, _ in terminal.cells[0]) == "??ab??c???"
+    assert terminal.cells[1][0] == ("d", "")
+    terminal.feed("\x1b[1;1H\x1b[38;5;1;48;5;2mx\x1b[7;48;5;1;38;5;2mx\x1b[27mx\x1b[0mx\x1b[7mx")
+    looks = [look for _, look in terminal.cells[0][:5]]
+    assert looks == ["on [2] [1]", "on [2] [1]", "on [1] [2]", "", "on ink paper"]
+
+
+def line_of(text: str) -> Packed:
+    canvas = Canvas.blank(len(text), 1, 7, 0)
+    canvas.put(0, 0, text)
+    return canvas.packed()[0]
+
+
+def test_a_patch_sends_what_differs():
+    console = Console()
+    board = Board(1)
+    first = DeltaStrip(line_of("0123456789abcdefghij"), 0, board)
+    assert first.end == 20  # nothing is known yet: all of it
+    first.render(console)
+    second = DeltaStrip(line_of("0123456789aXcdefghij"), 0, board)
+    assert second.end == 12
+    terminal = Terminal(20, 1)
+    terminal.feed(first.render(console))
+    terminal.feed("\x1b[1;1H" + second.crop(0, 12).render(console))
+    assert "".join(c for c, _ in terminal.cells[0]) == "0123456789aXcdefghij"
+    assert len(second.crop(0, 12).render(console)) == 0  # it is there now
+    assert len(DeltaStrip(line_of("Y123456789aXcdefghiZ"), 0, board).patch()) < 50
+    assert DeltaStrip(line_of("Y123456789aXcdefghiZ"), 0, board).end == 0
+
+
+def test_what_was_covered_is_sent_in_full():
+    console = Console()
+    for cover in (lambda s: s.divide([5, 20]), lambda s: s.crop(3, 20), lambda s: s.crop(0, 1)):
+        board = Board(1)
+        DeltaStrip(line_of("0123456789abcdefghij"), 0, board).render(console)
+        changed = DeltaStrip(line_of("0123456789aXcdefghij"), 0, board)
+        cover(changed)
+        assert board.lines[0] is None
+        assert "0123456789aX" in changed.crop(0, 12).render(console)
+        later = DeltaStrip(line_of("0123456789aXcdefghij"), 0, board)
+        assert later.end == 20
+        assert later.divide([20]) == [later]
+
+
+def test_any_patch_turns_one_line_into_the_other():
+    console, dice = Console(), random.Random(7)
+
+    def a_line() -> Packed:
+        canvas = Canvas.blank(40, 1, 7, dice.choice((0, PAPER)))
+        for _ in range(dice.randrange(12)):
+            text = dice.choice(("ab", "   ", "▌▐█", "x"))
+            ink, paper = dice.choice((1, 200, INK)), dice.choice((3, 0, 22, INK, PAPER, None))
+            canvas.put(0, dice.randrange(38), text, ink, paper, dice.choice((0, BOLD, UNDERLINE)))
+        return canvas.packed()[0]
+
+    for _ in range(300):
+        board = Board(1)
+        patched, whole = Terminal(40, 1), Terminal(40, 1)
+        patched.feed(DeltaStrip(a_line(), 0, board).render(console))
+        for _ in range(3):
+            cells = a_line()
+            strip = DeltaStrip(cells, 0, board)
+            patched.feed("\x1b[1;1H" + strip.crop(0, strip.end).render(console))
+            whole.feed("\x1b[1;1H" + DeltaStrip(cells, 0, Board(1)).render(console))
+            assert patched.cells == whole.cells

@@ -1,7 +1,5 @@
 """What is kept of the first screen and the summary equals what is found anew, or is not used."""
 
-from __future__ import annotations
-
 import os
 import random
 import re
@@ -76,7 +74,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
+def test_all_that_is_kept_of_a_sample_equals_what_is_found(name):
     path = SAMPLES / f"{name}.json.gz"
     trace = load(path, cache=False)
     forms, text = find_summary(Part(trace), True)
@@ -95,9 +93,7 @@ def test_all_that_is_kept_of_a_sample_equals_what_is_found(name: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_second_summary_is_the_first_one(
-    form: list[str], path: Path, cache: Path, request: pytest.FixtureRequest
-) -> None:
+def test_the_second_summary_is_the_first_one(form, path, cache, request):
     limits = ["--fail-under", "busy=0.9999", "--fail-under", "device-busy=0.0"]
     alone = said(path, "--no-cache", *form, *limits)
     os.environ.pop("TRACETUI_NO_CACHE", None)  # the option is for the whole process
@@ -109,7 +105,7 @@ def test_the_second_summary_is_the_first_one(
     assert alone[0] == 3
 
 
-def test_json_of_very_many_steps_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_of_very_many_steps_is_made_anew(path, monkeypatch):
     monkeypatch.setattr(summary, "STEPS_KEPT", 0)
     first = said(path, "--json")
     assert summary_cache.kept_summary(str(path)) is not None
@@ -117,7 +113,7 @@ def test_json_of_very_many_steps_is_made_anew(path: Path, monkeypatch: pytest.Mo
     assert said(path, "--json") == first
 
 
-def test_a_part_is_never_answered_with_the_whole(path: Path) -> None:
+def test_a_part_is_never_answered_with_the_whole(path):
     whole = said(path, "--json")
     assert said(path, "--json", "--scope", "step:0")[1] != whole[1]
     results = Part(load(path))
@@ -126,9 +122,7 @@ def test_a_part_is_never_answered_with_the_whole(path: Path) -> None:
     assert list(overview_cache.cached_overviews(part)) == list(overviews(part))
 
 
-def test_not_used_for_another_name_another_file_another_program(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_not_used_for_another_name_another_file_another_program(path, monkeypatch):
     said(path)
     assert summary_cache.kept_summary(str(path)) is not None
     link = path.with_name("other.json.gz")
@@ -150,9 +144,7 @@ def test_not_used_for_another_name_another_file_another_program(
     assert summary_cache.kept_summary(str(path.parent / "missing.json")) is None
 
 
-def test_a_change_of_any_module_that_makes_answers_is_another_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_of_any_module_that_makes_answers_is_another_program(tmp_path, monkeypatch):
     root = Path(saved.__file__).parent.parent
     modules = [tmp_path / "units.py"]
     for top in ("analysis", "rules", "words", "views", "trace", "formats", "core"):
@@ -169,7 +161,7 @@ def test_a_change_of_any_module_that_makes_answers_is_another_program(
 
 
 @pytest.mark.parametrize("name", ["train", "train_ddp", "mlp_cuda_graph"])
-def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_first_picture_needs_is_found_once(name, monkeypatch):
     path = str(SAMPLES / f"{name}.json.gz")
     first, again, other = (with_module_lanes(load(path)) for _ in range(3))
     Recording.prepare(first)
@@ -194,7 +186,7 @@ def test_what_the_first_picture_needs_is_found_once(name: str, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, analysed_once: None) -> None:
+def test_damaged_bytes_never_answer(seed, one_path, cache, analysed_once):
     path = one_path
     said(path)
     forms = summary_cache.kept_summary(str(path))
@@ -213,7 +205,7 @@ def test_damaged_bytes_never_answer(seed: int, one_path: Path, cache: Path, anal
     assert summary_cache.kept_summary(str(path)) == forms
 
 
-def test_what_could_not_be_so_is_not_used(path: Path) -> None:
+def test_what_could_not_be_so_is_not_used(path):
     trace = load(path)
     source, results = trace.reader.source, Part(trace)
     *_, judged = overview_cache.first_screen(results)
@@ -232,7 +224,7 @@ def test_what_could_not_be_so_is_not_used(path: Path) -> None:
     assert list(overview_cache.cached_overviews(results)) == list(overviews(results))
 
 
-def test_what_is_not_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_kept(path, cache, monkeypatch):
     source = open_source(path)
     assert not result_cache.store_result(source, "a", "\x1b[31m", str)
     assert not result_cache.store_result(source, "a", float("nan"), float)
@@ -253,7 +245,7 @@ def test_what_is_not_kept(path: Path, cache: Path, monkeypatch: pytest.MonkeyPat
     }
 
 
-def test_room(path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room(path, cache, monkeypatch):
     monkeypatch.setattr(result_cache, "_MOST_ANSWERS", 3)
     for n in range(5):
         copy = shutil.copy(path, path.with_name(f"{n}.json.gz"))

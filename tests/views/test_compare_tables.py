@@ -1,14 +1,11 @@
 """The tables of a comparison, recomputed step by step."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.conftest import SAMPLES
-from tests.kineto import cpu, step, trace_of
+from tests.kineto import Event, cpu, run, step, trace_of
 
 from tracetui.analysis.calls.averages import Averages, averages, averages_of
 from tracetui.analysis.part import Part
@@ -25,6 +22,9 @@ from tracetui.views.compare_averages import (
     averages_table,
     joined_averages,
 )
+from tracetui.views.compare_text import Report, compare_blocks
+from tracetui.views.document_text import report_lines
+from tracetui.views.lines import plain_text
 from tracetui.views.model import arrange, fit
 from tracetui.views.writers import TABLE_ENDINGS, table_text
 
@@ -72,7 +72,7 @@ def agrees(
 @pytest.mark.parametrize(
     "names", [("mlp_eager", "mlp_compile"), ("train", "train_memory"), ("mlp_eager", "train")]
 )
-def test_averages_are_the_mean_of_the_steps(names: tuple[str, str]) -> None:
+def test_averages_are_the_mean_of_the_steps(names):
     found = compared(*names)
     joined = joined_averages(found)
     for side, columns in ((found.a, joined.a), (found.b, joined.b)):
@@ -80,14 +80,14 @@ def test_averages_are_the_mean_of_the_steps(names: tuple[str, str]) -> None:
         agrees(joined, columns, summed(steps_of(side.part, list(range(count)))), count)
 
 
-def test_of_one_step_and_the_others() -> None:
+def test_of_one_step_and_the_others():
     results = Part(load(SAMPLES / "mlp_eager.json.gz"))
     joined = joined_averages(compare_steps(results, 1))
     agrees(joined, joined.a, summed(steps_of(results, [0, 2])), 2)
     agrees(joined, joined.b, summed(steps_of(results, [1])), 1)
 
 
-def test_of_recordings_without_steps_they_are_pytorchs() -> None:
+def test_of_recordings_without_steps_they_are_pytorchs():
     found = compared("matmul_add_64_cold", "linear")
     if found.per_step:
         found = compare(found.a.part, Part(load(SAMPLES / "mlp_liger.json.gz")))
@@ -103,10 +103,9 @@ def _without_steps(results: Part):
     return side_of(results, [])
 
 
-def test_rows_go_from_the_largest_difference_to_the_least(pair: Comparison) -> None:
+def test_rows_go_from_the_largest_difference_to_the_least(pair):
     joined = joined_averages(pair)
-    spans = joined.device & joined.annotation
-    away = np.where(spans, 0, np.abs(joined.change("self_device")))
+    away = np.where(joined.device & joined.annotation, 0, np.abs(joined.change("self_device")))
     assert (np.diff(away) <= 0).all()
     assert joined.names[0] == "triton_poi_fused__unsafe_view_gelu_mul_0"
     first = int(joined.first_b[0])
@@ -116,23 +115,22 @@ def test_rows_go_from_the_largest_difference_to_the_least(pair: Comparison) -> N
     assert pair.b.trace.start[first] == starts.min()
 
 
-def test_every_row_is_in_one_part(pair: Comparison) -> None:
+def test_every_row_is_in_one_part(pair):
     joined = joined_averages(pair)
     parts = [joined.parts[name] for name in ("ops", "kernels", "annotations")]
     assert sorted(np.concatenate(parts)) == list(range(len(joined)))
     assert all(joined.device[row] for row in joined.parts["kernels"])
-    table = averages_table(pair, joined, "kernels")
-    assert table.count == len(joined.parts["kernels"])
+    assert averages_table(pair, joined, "kernels").count == len(joined.parts["kernels"])
 
 
-def test_with_a_device_its_time_comes_first(pair: Comparison) -> None:
+def test_with_a_device_its_time_comes_first(pair):
     keys = [column.key for column in averages_table(pair, part="kernels").columns]
     assert keys[2:4] == ["self_device_a", "self_device_b"]
     keys = [column.key for column in averages_table(pair).columns if column.key.endswith("_a")]
     assert keys[:2] == ["self_device_a", "self_cpu_a"]
 
 
-def test_tables_sort_by_each_number(pair: Comparison) -> None:
+def test_tables_sort_by_each_number(pair):
     table = averages_table(pair)
     for column in table.columns:
         if column.values is None or not isinstance(column.values(), np.ndarray):
@@ -145,7 +143,7 @@ def test_tables_sort_by_each_number(pair: Comparison) -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_narrow_tables_keep_the_difference(pair: Comparison, width: int) -> None:
+def test_narrow_tables_keep_the_difference(pair, width):
     keys = [column.key for column, _ in fit(averages_table(pair).columns, width)]
     assert {"name", "self_device_change"} <= set(keys)
     for measure in MEASURES:
@@ -153,9 +151,8 @@ def test_narrow_tables_keep_the_difference(pair: Comparison, width: int) -> None
         assert not shown or f"{measure}_change" in keys, (width, keys)
 
 
-def test_new_and_gone(pair: Comparison) -> None:
-    table = averages_table(pair)
-    ratio = table.column("self_device_ratio")
+def test_new_and_gone(pair):
+    ratio = averages_table(pair).column("self_device_ratio")
     assert ratio is not None
     texts = {joined.strip(): ratio.text(row) for row, joined in enumerate(joined_averages(pair).names)}
     assert texts["triton_poi_fused__unsafe_view_gelu_mul_0"] == "new"
@@ -164,14 +161,14 @@ def test_new_and_gone(pair: Comparison) -> None:
     assert texts["aten::t"] == "-"
 
 
-def test_files_of_the_tables(pair: Comparison) -> None:
+def test_files_of_the_tables(pair):
     table = averages_table(pair)
     rows = np.arange(table.rows)
     for ending in TABLE_ENDINGS:
         assert table_text(table, rows, ending).count("\n") > table.rows
 
 
-def test_a_recording_of_the_cpu_alone(tmp_path: Path) -> None:
+def test_a_recording_of_the_cpu_alone(tmp_path):
     """CPU time comes first, and columns of the GPU have nothing to say."""
     sides = []
     for n, slow in enumerate((1.0, 3.0)):
@@ -195,11 +192,11 @@ def test_a_recording_of_the_cpu_alone(tmp_path: Path) -> None:
     [(None, "-"), (math.inf, "-"), (math.nan, "-"), (0, "0"), (0.0004, "<0.001"), (0.0769, "0.077"),
      (0.1, "0.10"), (1.344, "1.34"), (12.55, "12.6"), (1234.5, "1,234")],
 )  # fmt: skip
-def test_ratios(ratio: float | None, text: str) -> None:
+def test_ratios(ratio, text):
     assert ratio_text(ratio) == text
 
 
-def test_values_and_changes() -> None:
+def test_values_and_changes():
     assert value_text("step_ns", 10_797_315.0) == "10.8 ms"
     assert value_text("launches", 7.0) == "7"
     assert value_text("launches", 7.5) == "7.5"
@@ -221,10 +218,20 @@ def test_values_and_changes() -> None:
     assert spread_text("busy_share", None) == ""
 
 
-def test_bytes_are_never_the_machine_s() -> None:
+def test_bytes_are_never_the_machine_s():
     within = Metric(100.0, 110.0, True, machine=10.0)
     assert [_noise(name, within, within) for name in ("copied_bytes", "kernels", "device_ns")] == [
-        "within noise",
-        "within noise",
-        "the machine",
-    ]
+        "within noise", "within noise", "the machine"
+    ]  # fmt: skip
+
+
+def test_recordings_without_steps_are_compared_as_a_whole(tmp_path):
+    def text(*events: Event) -> str:
+        results = Part(trace_of(tmp_path, *run(10, 20, 1), *run(60, 20, 2), *events))
+        return plain_text(report_lines(compare_blocks(Report(compare(results, results), ("a", "b"))), 100))
+
+    assert "as a whole" in text()
+    assert "0 steps" not in text()
+    stepped = text(step(1, 0, 50), step(2, 50, 50))
+    assert "as a whole" not in stepped
+    assert "2 steps" in stepped

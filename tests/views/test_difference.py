@@ -1,7 +1,5 @@
 """What is said of one line of a comparison."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -15,12 +13,9 @@ from tracetui.views.compare_text import _change
 from tracetui.views.difference import explanation_facts, number_facts
 
 PAIRS = [
-    ("train_base", "train_base_again"),
-    ("train_base", "train_fused_adamw"),
-    ("decode_eager", "decode_graph"),
-    ("mlp_eager", "mlp_compile"),
-    ("pageable", "pinned"),
-]
+    ("train_base", "train_base_again"), ("train_base", "train_fused_adamw"), ("decode_eager", "decode_graph"),
+    ("mlp_eager", "mlp_compile"), ("pageable", "pinned")
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """Findings as lines of the screen, and as a table of a file."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,19 +24,16 @@ SOME = [
 ]
 
 
-def test_each_part_has_a_label_on_its_first_line() -> None:
+def test_each_part_has_a_label_on_its_first_line():
     assert finding_lines(SOME, 20) == [
-        FindingLine(0, "high", "A title of some", True),
-        FindingLine(0, "", "words  [2 events]", True),
-        FindingLine(0, "why", "A reason that takes", False),
-        FindingLine(0, "", "two lines.", False),
-        FindingLine(0, "try", "Do it.", False),
-        FindingLine(1, "low", "Short  [1 event]", True),
-        FindingLine(1, "why", "Because.", False),
-    ]
+        FindingLine(0, "high", "A title of some", True), FindingLine(0, "", "words  [2 events]", True),
+        FindingLine(0, "why", "A reason that takes", False), FindingLine(0, "", "two lines.", False),
+        FindingLine(0, "try", "Do it.", False), FindingLine(1, "low", "Short  [1 event]", True),
+        FindingLine(1, "why", "Because.", False)
+    ]  # fmt: skip
 
 
-def test_a_file_has_one_row_for_all_lines_of_a_finding(tmp_path: Path) -> None:
+def test_a_file_has_one_row_for_all_lines_of_a_finding(tmp_path):
     trace = trace_of(tmp_path, cpu("a", 0, 10), cpu("b", 20, 30), cpu("c", 60, 5))
     lines = finding_lines(SOME, 20)
     table = findings_table(trace, SOME, lines, "none")
@@ -52,8 +46,7 @@ def test_a_file_has_one_row_for_all_lines_of_a_finding(tmp_path: Path) -> None:
     first, second = json.loads(as_json(table, order))
     assert (first["rule"], first["severity"], first["title"]) == ("two", "low", "Short")
     assert (second["rule"], second["evidence"]) == ("one", 2)
-    evidence = [second[f"evidence_{key}"] for key in ("name", "start_ns", "duration_ns")]
-    assert evidence == ["b", 20_000, 30_000]
+    assert [second[f"evidence_{key}"] for key in ("name", "start_ns", "duration_ns")] == ["b", 20_000, 30_000]
     head, sides, *rows = as_markdown(table, order).splitlines()
     assert head.startswith("| rule | ")
     assert set(sides) == set("|:-")

@@ -1,7 +1,5 @@
 """Tables in all their forms: every column stands in one, the writers write what the columns say."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -18,7 +16,7 @@ from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.analysis.steps.scope import range_scope
 from tracetui.analysis.steps.steps import steps_of
 from tracetui.rules import find_findings
-from tracetui.tui.panes.averages import AnnotationsPane, AveragesPane, KernelsPane, OpsPane
+from tracetui.tui.panes.averages import AnnotationsPane, KernelsPane, OpsPane
 from tracetui.views import averages, efficiency, findings, gaps, steps
 from tracetui.views.jsonable import dumps
 from tracetui.views.lines import plain_text
@@ -41,9 +39,8 @@ def every_table(results: Part) -> list[tuple[ModuleType, Columns]]:
         (averages, averages.average_columns(averages_of(results, "op"), memory, results.trace)),
         (efficiency, efficiency.efficiency_columns(efficiency_of(results).ops)),
         (findings, findings.finding_columns(results.trace, find_findings(results))),
-        (gaps, gaps.gap_columns(results)),
-        (steps, steps.step_columns(steps_of(results).rows)),
-    ]
+        (gaps, gaps.gap_columns(results)), (steps, steps.step_columns(steps_of(results).rows))
+    ]  # fmt: skip
 
 
 def form_of(module: ModuleType, form: str) -> str:
@@ -52,13 +49,13 @@ def form_of(module: ModuleType, form: str) -> str:
     return keys if isinstance(keys, str) else " ".join(keys.values())
 
 
-def test_every_column_stands_in_a_form_and_every_form_has_its_columns(results: Part) -> None:
+def test_every_column_stands_in_a_form_and_every_form_has_its_columns(results):
     for module, columns in every_table(results):
         named = {key for form in FORMS for key in form_of(module, form).split()}
         assert named == set(columns), module.__name__
 
 
-def test_a_column_has_what_its_forms_ask_for(results: Part) -> None:
+def test_a_column_has_what_its_forms_ask_for(results):
     for module, columns in every_table(results):
         name = module.__name__
         shown = select_columns(columns, form_of(module, "SCREEN"))
@@ -82,7 +79,7 @@ def small() -> Columns:
     )
 
 
-def test_shares_of_a_range_are_at_most_all_of_it() -> None:
+def test_shares_of_a_range_are_at_most_all_of_it():
     """Ops launch more in this range of the file than what runs there: 338.7 us against 232.5 us."""
     results = Part(load(SAMPLES / "mlp_eager.json.gz"))
     trace = results.trace
@@ -100,28 +97,27 @@ def test_shares_of_a_range_are_at_most_all_of_it() -> None:
     assert ran > found.total_self_device
 
 
-def test_aligned_text() -> None:
+def test_aligned_text():
     shown = select_columns(small(), "name time")
     lines = aligned(shown, cells(shown, [0, 1]))
     assert plain_text(lines) == "      time\n  a  1,500\n  |     20\n"
     assert lines[1][1] == ("a", "accent")
 
 
-def test_markdown() -> None:
+def test_markdown():
     assert markdown_table(select_columns(small(), "name time"), [1]) == (
         "| Name | Time |\n| --- | ---: |\n| \\| | **20** |\n"
     )
 
 
-def test_records_have_the_fields_in_order_of_the_keys() -> None:
+def test_records_have_the_fields_in_order_of_the_keys():
     found = records(select_columns(small(), "time none name"), np.array([2, 0]))
     assert [list(record.items()) for record in found] == [
-        [("time_ns", 7), ("long", False), ("name", "c")],
-        [("time_ns", 1500), ("long", True), ("name", "a")],
-    ]
+        [("time_ns", 7), ("long", False), ("name", "c")], [("time_ns", 1500), ("long", True), ("name", "a")]
+    ]  # fmt: skip
 
 
-def test_files_of_a_table_without_records_have_its_columns() -> None:
+def test_files_of_a_table_without_records_have_its_columns():
     table, order = Table(select_columns(small(), "name time"), 3), np.array([2, 0])
     rows = csv.reader(io.StringIO(as_csv(table, order)))
     assert list(rows) == [["name", "time"], ["c", "7"], ["a", "1500"]]
@@ -129,7 +125,7 @@ def test_files_of_a_table_without_records_have_its_columns() -> None:
     assert as_markdown(table, order) == "| Name | Time |\n|:--|--:|\n| c | 7 |\n| a | 1,500 |\n"
 
 
-def test_no_text_becomes_a_formula() -> None:
+def test_no_text_becomes_a_formula():
     texts = ["=cmd|' /C calc'!A0", "+1", "-x", "@sum(A1)", "\t=1", "sound", "a=b", ""]
     made = [{"name": text, "n": -i} for i, text in enumerate(texts)]
     table = Table((), len(texts), records=lambda order: [made[i] for i in order.tolist()])
@@ -139,7 +135,7 @@ def test_no_text_becomes_a_formula() -> None:
 
 
 @pytest.mark.parametrize("pane", [OpsPane, KernelsPane, AnnotationsPane])
-def test_a_narrow_table_shows_what_it_is_sorted_by(pane: type[AveragesPane], results: Part) -> None:
+def test_a_narrow_table_shows_what_it_is_sorted_by(pane, results):
     part = pane.__name__.removesuffix("Pane").lower()
     table = averages.averages_table(
         results.trace, averages_of(results, "op"), part, memory=memory_use_of(results, "op")
@@ -149,7 +145,7 @@ def test_a_narrow_table_shows_what_it_is_sorted_by(pane: type[AveragesPane], res
         assert first in [column.key for column, _ in fit(table.columns, width)]
 
 
-def test_json_of_sums_beyond_64_bits() -> None:
+def test_json_of_sums_beyond_64_bits():
     absurd = {"times": [2**70, -(2**64)], "nan": float("nan"), "one": np.int64(3), "yes": True}
     assert json.loads(dumps(absurd)) == {"times": [2.0**70, -(2.0**64)], "nan": None, "one": 3, "yes": True}
     assert json.loads(dumps({"times": [2**62, 1.5]})) == {"times": [2**62, 1.5]}

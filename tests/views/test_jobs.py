@@ -1,7 +1,5 @@
 """The jobs that can be asked for a trace, as a table."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from tracetui.capture.live.processes import Gpu, Job, Process
@@ -15,7 +13,7 @@ def process(pid: int, *gpus: int) -> Process:
     )  # fmt: skip
 
 
-def test_the_gpus_of_a_job_are_those_of_its_processes() -> None:
+def test_the_gpus_of_a_job_are_those_of_its_processes():
     """Each once, in order."""
     table = jobs_table([Job((process(0, 2), process(1, 0), process(2, 2))), Job((process(3),))], 0.0)
     (shown,) = [column for column in table.columns if column.key == "gpu"]

@@ -1,16 +1,16 @@
 """The overview of two steps whose times can be added up in one's head, and where each part of it stands."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.conftest import SAMPLES
 from tests.kineto import Event, cpu, kernel, launch, memcpy, step, trace_of
+from tests.recorded import ROOT
 
 from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.part import Part
+from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.trace import load
 from tracetui.views import markdown
@@ -53,7 +53,7 @@ def said(overview: Document) -> dict[str, list[tuple[str, ...]]]:
     return {block.key: [(e.name, *e.numbers, e.text) for e in block.entries] for block in blocks}
 
 
-def test_of_two_steps(two_steps: Part) -> None:
+def test_of_two_steps(two_steps):
     found = last(two_steps)
     assert said(found) == {
         "time": [
@@ -82,12 +82,10 @@ def test_of_two_steps(two_steps: Part) -> None:
         "steps": [("step 0", "1.00 ms", "45.0%", ""), ("step 1", "900 µs", "50.0%", "mixed")],
     }
     assert [(block.title, block.note) for block in found.blocks] == [
-        ("Where a step's time goes", "950 µs, mean of 2"),
-        ("Findings", ""),
-        ("Ops", "self CPU, of 900 µs per step"),
-        ("Kernels and copies", "450 µs per step"),
-        ("Steps", "length, GPU busy"),
-    ]
+        ("Where a step's time goes", "950 µs, mean of 2"), ("Findings", ""),
+        ("Ops", "self CPU, of 900 µs per step"), ("Kernels and copies", "450 µs per step"),
+        ("Steps", "length, GPU busy")
+    ]  # fmt: skip
     parts = {block.key: [entry.part for entry in block.entries] for block in found.blocks}
     assert parts["kernels"] == [300 / 450, 100 / 450, 50 / 450]  # the shares beside them
     assert parts["ops"] == [96 / 900, 46 / 900]
@@ -102,61 +100,56 @@ def test_of_two_steps(two_steps: Part) -> None:
     assert [entry.target.said for entry in kernels] == [f"the longest of {n} calls" for n in (3, 2, 2)]
 
 
-def test_of_one_step_and_of_a_part(tmp_path: Path, two_steps: Part) -> None:
+def test_of_one_step_and_of_a_part(tmp_path, two_steps):
     part = last(two_steps.in_scope(step_table_of(two_steps).scope(1)))
     assert part.left[0].title == "Where the time goes"
     assert said(part)["kernels"][0] == ("gemm", "300 µs", "67%", "1 ×", "")
     assert said(part)["ops"] == []  # not for the CPU's time, and nothing says which op launched a kernel
     assert said(part)["steps"] == []
-    alone = Part(trace_of(tmp_path, step(0, 0, 900), *one_step(0, 1), *AFTER))
-    found = last(alone)
+    found = last(Part(trace_of(tmp_path, step(0, 0, 900), *one_step(0, 1), *AFTER)))
     assert found.left[0].title == "Where the time goes"
     assert said(found)["kernels"][0] == ("gemm", "340 µs", "69%", "2 ×", "")  # of 490
     assert said(found)["steps"] == []
 
 
-def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path: Path) -> None:
+def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path):
     events = [step(0, 0, 100), cpu("aten::mm", 0, 90), step(1, 100, 100), *AFTER]
     found = last(Part(trace_of(tmp_path, *events)))
     assert (found.left[0].title, found.left[0].note) == (
-        "Where the time goes",
-        "2.51 ms of the recording that count",
-    )
+        "Where the time goes", "2.51 ms of the recording that count"
+    )  # fmt: skip
     assert said(found)["kernels"] == [("gemm", "40.0 µs", "100%", "1 ×", "")]
 
 
-def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path: Path) -> None:
+def test_what_a_step_launched_is_its_own_wherever_it_runs(tmp_path):
     """Here by the first slice of all."""
     events = [launch(10, 1), launch(20, 2)]
     events += [
-        kernel(30, 5, 2),
-        kernel(300, 40, 1, name="late"),
-        *(step(n, 100 * n, 100) | {"tid": 10} for n in range(2)),
-    ]
+        kernel(30, 5, 2), kernel(300, 40, 1, name="late"),
+        *(step(n, 100 * n, 100) | {"tid": 10} for n in range(2))
+    ]  # fmt: skip
     trace = trace_of(tmp_path, *events)
     assert 0 in trace.launch
     kernels = said(last(Part(trace)))["kernels"]
     assert kernels == [("late", "20.0 µs", "89%", "0.5 ×", ""), ("k2", "2.50 µs", "11%", "0.5 ×", "")]
 
 
-def test_of_many_steps_eight_are_named(tmp_path: Path) -> None:
+def test_of_many_steps_eight_are_named(tmp_path):
     events = [event for n in range(10) for event in (step(n, 1000 * n, 900), *one_step(1000 * n, 10 * n + 1))]
-    trace = trace_of(tmp_path, *events, *({"ph": "X", "name": "no time"} for _ in range(3)))
-    names = said(last(Part(trace)))
+    names = said(last(Part(trace_of(tmp_path, *events, *({"ph": "X", "name": "no time"} for _ in range(3))))))
     assert [entry[0] for entry in names["steps"]] == [*(f"step {n}" for n in range(8)), "2 steps more"]
     assert names["file"] == [("lost", "3 × an event without a readable time")]
 
 
-def test_several_devices(tmp_path: Path) -> None:
+def test_several_devices(tmp_path):
     other = kernel(150, 150, 2) | {"pid": 1, "args": {"correlation": 2, "device": 1, "stream": 7}}
     late = kernel(400, 50, 3) | {"pid": 1, "args": {"correlation": 3, "device": 1, "stream": 7}}
     trace = trace_of(tmp_path, launch(0, 1), launch(10, 2), launch(20, 3), kernel(100, 100, 1), other, late)
     found = last(Part(trace))
     devices = next(block for block in found.blocks if block.key == "devices")
     assert [(e.name, e.numbers, e.part) for e in devices.entries] == [
-        ("GPU 0", ("100.0%",), 1.0),
-        ("GPU 1", ("66.7%",), 200 / 300),
-    ]
+        ("GPU 0", ("100.0%",), 1.0), ("GPU 1", ("66.7%",), 200 / 300)
+    ]  # fmt: skip
     assert [e.target.span for e in devices.entries] == [(100_000, 200_000), (150_000, 450_000)]
     assert found.left[0].note.endswith(", 2 GPUs together")
 
@@ -186,8 +179,6 @@ def test_screen_text_markdown_and_json_say_the_same(name: str) -> None:
 
 
 # Where it stands
-
-
 def placed(overview: Document, width: int, height: int = 0, without: int = -1) -> list[str]:
     """The lines as the screen shows them; each entry's first cell, and its place in reading order."""
     count = sum(len(block.entries) for block in (*overview.left, *overview.right))
@@ -208,56 +199,43 @@ def entry(name: str, *numbers: str, part: float | None = None, text: str = "") -
 
 
 SMALL = Document(
-    "It is so. Because of that.",
-    "Do this. Or do that.",
+    "It is so. Because of that.", "Do this. Or do that.",
     (
         Block("time", "Time", "1 ms", (entry("work", "9 µs", "90%", part=0.9, text="at work"),)),
-        Block("file", "File", "", (entry("odd", text="one two three four five six seven eight nine ten"),)),
+        Block("file", "File", "", (entry("odd", text="one two three four five six seven eight nine ten"),))
     ),
     (
         Block("ops", "Ops", "5 µs", (entry("aten::mm", "5 µs", part=1.0, text="1 ×"),)),
         Block("kernels", "Kernels", "", (entry("gemm", "5 µs", part=1.0), entry("add", "12 µs", part=0.5))),
-        Block("numbers", "Step", "", (entry("length", "1 ms", "12 ms"),), ("A", "B")),
-    ),
-)
-
-
+        Block("numbers", "Step", "", (entry("length", "1 ms", "12 ms"),), ("A", "B"))
+    )
+)  # fmt: skip
 FULL, HALF = "█" * 20, "█" * 10
 
 
-def test_one_column() -> None:
+def test_one_column():
     """Bars stand below each other."""
     assert placed(SMALL, 63) == [
-        " It is so. Because of that.",
-        " Try: Do this. Or do that.",
-        " Ops  5 µs",
-        f" aten::mm   5 µs       {FULL}  1 × [2]",
-        " Kernels",
-        f" gemm       5 µs       {FULL} [3]",
-        f" add       12 µs       {HALF} [4]",
-        " Time  1 ms",
-        f" work       9 µs  90%  {FULL[2:]}    at work [0]",
-        " File",
-        " odd  one two three four five six seven eight nine ten [1]",
-        " Step       A      B",
-        " length  1 ms  12 ms [5]",
-    ]
+        " It is so. Because of that.", " Try: Do this. Or do that.", " Ops  5 µs",
+        f" aten::mm   5 µs       {FULL}  1 × [2]", " Kernels", f" gemm       5 µs       {FULL} [3]",
+        f" add       12 µs       {HALF} [4]", " Time  1 ms",
+        f" work       9 µs  90%  {FULL[2:]}    at work [0]", " File",
+        " odd  one two three four five six seven eight nine ten [1]", " Step       A      B",
+        " length  1 ms  12 ms [5]"
+    ]  # fmt: skip
 
 
-def test_what_costs_most_stands_side_by_side() -> None:
+def test_what_costs_most_stands_side_by_side():
     assert placed(SMALL, 64)[2:8] == [
-        " Ops  5 µs                        Kernels",
-        " aten::mm  5 µs                   gemm   5 µs [2, 3]",
-        "                                  add   12 µs [4]",
-        " Time  1 ms",
-        f" work  9 µs  90%  {FULL[2:]}    at work [0]",
-        " File",
-    ]
+        " Ops  5 µs                        Kernels", " aten::mm  5 µs                   gemm   5 µs [2, 3]",
+        "                                  add   12 µs [4]", " Time  1 ms",
+        f" work  9 µs  90%  {FULL[2:]}    at work [0]", " File"
+    ]  # fmt: skip
     assert placed(SMALL, 64, without=2)[2:4] == [" Kernels", f" gemm   5 µs       {FULL} [3]"]
     assert placed(SMALL, 103)[2] == " Ops  5 µs".ljust(53) + "Kernels"  # 50 cells, and two apart
 
 
-def test_two_columns() -> None:
+def test_two_columns():
     """From 104 cells on, the left one a little wider: 53, two apart, 49."""
     lines = [
         " Time  1 ms                                             Ops  5 µs",
@@ -270,13 +248,11 @@ def test_two_columns() -> None:
     ]
     assert placed(SMALL, 104)[2:] == lines
     assert placed(replace(SMALL, left=()), 104)[2:5] == [
-        " Ops  5 µs",
-        f" aten::mm   5 µs  {FULL}  1 × [0]",
-        " Kernels",
-    ]
+        " Ops  5 µs", f" aten::mm   5 µs  {FULL}  1 × [0]", " Kernels"
+    ]  # fmt: skip
 
 
-def test_three_columns() -> None:
+def test_three_columns():
     """From 160 cells on: the first block of the right side, then the second, then into the shorter one; with
     empty lines between them where all of it can be seen."""
     lines = [
@@ -297,27 +273,24 @@ def test_three_columns() -> None:
     assert aired[2:5] == ["", *lines]
     assert aired[5].strip() == f"add   12 µs  {HALF} [4]"
     assert aired[6:] == [
-        " File                                                  Step       A      B",
-        *below[1:],
-    ]
+        " File                                                  Step       A      B", *below[1:]
+    ]  # fmt: skip
     assert [line.count("Kernels") for line in placed(SMALL, 159)[2:5]] == [0, 0, 1]
 
 
 @pytest.mark.parametrize("busy", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("of", [1.0, 0.5, 0.04])
-def test_a_bar_lies_on_the_whole_that_it_is_a_part_of(busy: float, of: float) -> None:
+def test_a_bar_lies_on_the_whole_that_it_is_a_part_of(busy, of):
     one = replace(entry("step 1", "9 µs", part=busy * of), style="accent", of=of)
     grid = _grid([one], 60)
-    line = _lines(one, grid, 60)[0]
-    (lit, role), (rest, nothing) = line[-2:]
+    (lit, role), (rest, nothing) = _lines(one, grid, 60)[0][-2:]
     assert (role, nothing, len(lit + rest)) == ("accent|track", "", grid.bar)
-    eighths = sum("▏▎▍▌▋▊▉█".index(sign) + 1 for sign in lit.strip())
-    assert abs(eighths - 8 * grid.bar * busy * of) <= 1
+    assert abs(sum("▏▎▍▌▋▊▉█".index(sign) + 1 for sign in lit.strip()) - 8 * grid.bar * busy * of) <= 1
     assert max(0, len(lit) - 1) <= grid.bar * of <= len(lit) + 0.5
     assert not rest.strip()
 
 
-def test_where_few_lines_are_seen_the_parts_and_the_advice_come_before_the_reason() -> None:
+def test_where_few_lines_are_seen_the_parts_and_the_advice_come_before_the_reason():
     long = replace(SMALL, reason="It is so; because of that.", advice="Do this; or do that, if it is so.")
     said = [" It is so; because of that.", " Try: Do this; or do that,", " if it is so.", " Ops  5 µs"]
     assert placed(long, 27, FEW_LINES)[:4] == placed(long, 27)[:4] == said
@@ -328,25 +301,21 @@ def test_where_few_lines_are_seen_the_parts_and_the_advice_come_before_the_reaso
     no_time = replace(long, left=long.left[1:])
     assert placed(no_time, 27, 4)[:3] == [said[0], " Try: Do this…", " Ops  5 µs"]
     assert placed(no_time, 21, 6)[:4] == [
-        " It is so…",
-        " Try: Do this; or do",
-        " that, if it is so.",
-        " Ops  5 µs",
-    ]
+        " It is so…", " Try: Do this; or do", " that, if it is so.", " Ops  5 µs"
+    ]  # fmt: skip
     assert placed(replace(long, advice=""), 21, 5)[:3] == [" It is so; because of", " that.", " Ops  5 µs"]
     assert placed(replace(long, reason="", advice=""), 20)[0] == " Ops  5 µs"
 
 
-def test_the_parts_of_the_time_as_far_as_they_fit() -> None:
+def test_the_parts_of_the_time_as_far_as_they_fit():
     parts = [entry(name, "9 µs", share, part=0.4) for name, share in (("compute", "40%"), ("host", "60%"))]
-    time = Block("time", "Time", "", (*parts, entry("lead-in", "1 µs", "-")))
-    overview = replace(SMALL, left=(time,))
+    overview = replace(SMALL, left=(Block("time", "Time", "", (*parts, entry("lead-in", "1 µs", "-"))),))
     assert placed(overview, 26, 6)[0] == " █ compute 40%  █ host 60%"
     assert placed(overview, 25, 6)[0] == " █ compute 40%"
     assert placed(overview, 13, 6)[0] == " It is so."
 
 
-def test_names_give_way_before_numbers_and_texts_before_names() -> None:
+def test_names_give_way_before_numbers_and_texts_before_names():
     long = entry("a_long_name_of_an_op", "5 µs", "100%", part=1.0, text="12 calls of it in all")
     block = Document("", "", (Block("time", "Ops", "a note, which is cut where it must be", (long,)),), ())
     whole = " a_long_name_of_an_op  5 µs  100%"
@@ -362,7 +331,7 @@ def test_names_give_way_before_numbers_and_texts_before_names() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2])
-def test_marks_of_waiting_are_no_work_of_an_op(tmp_path: Path, steps: int) -> None:
+def test_marks_of_waiting_are_no_work_of_an_op(tmp_path, steps):
     """`aten::item` waits 300 us for a kernel of 40; PyTorch's table counts the mark of it as GPU time."""
     events = []
     for n in range(steps):
@@ -386,7 +355,7 @@ def test_marks_of_waiting_are_no_work_of_an_op(tmp_path: Path, steps: int) -> No
 
 
 @pytest.mark.parametrize("width", range(14, 40))
-def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width: int) -> None:
+def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width):
     text = "The moments between kernels take 17% of the steps"
     entries = [Entry("medium", (), None, "", text, Target()), Entry("low", (), None, "", "Short", Target())]
     lines = [plain_text([line]) for line in _lines(entries[0], _grid(entries, width), width)]
@@ -394,7 +363,7 @@ def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width: int) -> None:
     assert max(map(len, lines)) <= width + 1
 
 
-def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room() -> None:
+def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room():
     """Here they need 1 + 12 + 9 + 6 + 8 + 20 = 56 cells, and the costs 51 or more."""
     overview = last(Part(load(SAMPLES / "llm_decode.json.gz")))
     for width in range(104, 119):
@@ -402,3 +371,27 @@ def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room() -> No
         first = next(line for line in lines if "Ops  " in line)
         assert any("CPU in PyTorch ops " in line for line in lines) is (width >= 109), width
         assert width - first.index("Ops") + 1 >= (width - 2 - 5) // 2
+
+
+def test_steps_of_no_length_have_no_part_of_the_longest(tmp_path):
+    """Two marks at one time: then there is no longest."""
+    *_, found = overviews(Part(trace_of(tmp_path, step(1, 5, 0), step(2, 5, 0), cpu("a", 5, 0))))
+    (steps,) = (block for block in (*found.left, *found.right) if block.key == "steps")
+    assert [(entry.name, entry.numbers[0], entry.part) for entry in steps.entries] == [
+        ("step 1", "0 ns", 0.0), ("step 2", "0 ns", 0.0),
+    ]  # fmt: skip
+
+
+def test_kernels_of_the_overview_tell_what_they_reach_of_the_peak():
+    results = Part(load(ROOT / "sample_traces" / "mlp_eager.json.gz"))
+    *_, found = overviews(results)
+    (kernels,) = (b for b in (*found.left, *found.right) if b.key == "kernels")
+    reached = {row.name: row for row in efficiency_of(results).kernels}
+    told = 0
+    for entry in kernels.entries:
+        event = entry.target.event
+        row = None if event is None else reached.get(results.trace.name_of(event))
+        known = [] if row is None else [row.compute_share, row.memory_share]
+        told += entry.text.endswith(" peak")
+        assert entry.text.endswith(" peak") == any(part is not None and part <= 1 for part in known)
+    assert told

@@ -1,11 +1,18 @@
-"""What only some systems have is imported where it is used: elsewhere the rest works, and can be tested."""
-
-from __future__ import annotations
+"""What modules import: never themselves by way of others; what only some systems have, where it is used."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+
+def test_no_circles():
+    """Also none of imports in functions, or of those for types."""
+    grimp = pytest.importorskip("grimp", reason="it comes with import-linter, which is not installed")
+    graph = grimp.build_graph("tracetui", cache_dir=None)
+    TopologicalSorter({m: graph.find_modules_directly_imported_by(m) for m in graph.modules}).prepare()
+
 
 ROOT = Path(__file__).resolve().parent.parent
 POSIX_ONLY = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
@@ -13,7 +20,7 @@ OURS_ALONE = {"mutants.py"}  # a script
 
 
 @pytest.mark.parametrize("folder", ["src/tracetui", "tests"])
-def test_no_module_needs_posix_to_be_imported(folder: str) -> None:
+def test_no_module_needs_posix_to_be_imported(folder):
     found = []
     for path in sorted((ROOT / folder).rglob("*.py")):
         for node in ast.parse(path.read_text("utf-8")).body:

@@ -1,32 +1,12 @@
 """Moving, folding, hiding and pinning lanes."""
 
-from __future__ import annotations
-
 import json
-import os
-from pathlib import Path
-
-import pytest
-from tests.kineto import Event, cpu
 
 from tracetui.session.arranging import load_lanes
-from tracetui.session.session import Session
 from tracetui.session.state import state_file
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Session:
-    """Three threads; the first has two rows."""
-    events: list[Event] = [cpu("a", 0, 100), cpu("b", 10, 20)]
-    events += [cpu("c", 0, 50) | {"tid": 10}, cpu("d", 0, 60) | {"tid": 11}]
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    session = Session.open(path)
-    session.lanes.resize(100, 30)
-    return session
-
-
-def test_a_lane_at_the_end_does_not_move_on(session: Session) -> None:
+def test_a_lane_at_the_end_does_not_move_on(session):
     lanes = session.lanes
     order = sorted(range(3), key=lanes.track)
     assert lanes.move(-1, order[0]) is False
@@ -39,7 +19,7 @@ def test_a_lane_at_the_end_does_not_move_on(session: Session) -> None:
     assert lanes.move(1, 17) is False
 
 
-def test_only_a_lane_of_several_rows_folds(session: Session) -> None:
+def test_only_a_lane_of_several_rows_folds(session):
     lanes, trace = session.lanes, session.active.trace
     lane = {trace.name_of(i): int(trace.lane[i]) for i in range(len(trace))}
     deep, flat = lane["a"], lane["c"]
@@ -54,7 +34,7 @@ def test_only_a_lane_of_several_rows_folds(session: Session) -> None:
     assert lanes.toggle_fold(17) is False, "nor does the last one, in place of one that is not there"
 
 
-def test_all_lanes_fold_and_unfold(session: Session) -> None:
+def test_all_lanes_fold_and_unfold(session):
     """Also where some are folded already: first to where all are."""
     lanes, deep = session.lanes, int(session.active.trace.lane[0])
     found = []
@@ -64,7 +44,7 @@ def test_all_lanes_fold_and_unfold(session: Session) -> None:
     assert found == [2, 1, 2, 1]
 
 
-def test_it_is_told_whether_lanes_were_arranged_or_all_put_back(session: Session) -> None:
+def test_it_is_told_whether_lanes_were_arranged_or_all_put_back(session):
     told: list[bool] = []
     session.lanes.on_arrange = told.append
     session.lanes.hide(0)
@@ -72,15 +52,14 @@ def test_it_is_told_whether_lanes_were_arranged_or_all_put_back(session: Session
     assert told == [True, False]
 
 
-def test_entries_without_a_track_are_left_out(tmp_path: Path) -> None:
+def test_entries_without_a_track_are_left_out(tmp_path):
     file = state_file("lanes", "t.json", tmp_path)
-    assert file is not None
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"lanes": [{"track": "a"}, {"rows": 1}, {"track": 3}, "track"]}))
     assert load_lanes("t.json", tmp_path) == [{"track": "a"}]
 
 
-def test_hidden_lanes_come_back(session: Session) -> None:
+def test_hidden_lanes_come_back(session):
     lanes = session.lanes
     assert lanes.show_hidden() == 0
     lanes.hide(0)
@@ -90,27 +69,8 @@ def test_hidden_lanes_come_back(session: Session) -> None:
     assert not any(lanes.is_hidden(lane) for lane in range(3))
 
 
-def test_pins(session: Session) -> None:
+def test_pins(session):
     lanes = session.lanes
     assert lanes.pin(1) is True
     assert lanes.pin(1) is False
     assert lanes.pin(17) is False
-
-
-def test_what_comes_by_a_pipe_has_no_state(tmp_path: Path) -> None:
-    assert state_file("marks", "-", tmp_path) is None
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    assert state_file("marks", str(pipe), tmp_path) is None
-    one, other = (state_file("marks", str(tmp_path / name), tmp_path) for name in ("a.json", "b.json"))
-    assert one is not None
-    assert one != other
-    assert one.parent == tmp_path / "marks"
-    assert one == state_file("marks", str(tmp_path / "x" / ".." / "a.json"), tmp_path)
-
-
-def test_there_is_no_way_back_from_the_first_view(session: Session) -> None:
-    navigator = session.navigator
-    before = navigator.view
-    assert (navigator.back(), navigator.forward()) == (False, False)
-    assert navigator.view == before
