@@ -65,7 +65,7 @@ def left_out(trace: Trace) -> dict[str, int]:
         ("two_long_kernels", "", "2 GPU events, but with times that cannot be right"),
     ],
 )
-def test_not_known_and_why(name: str, why: str, said: str) -> None:
+def test_not_known_and_why(name, why, said):
     trace = made(name)
     verdict = verdict_of(Part(trace))
     assert (verdict.verdict, verdict.busy_share, why_unknown(trace)) == ("not known", None, why)
@@ -76,7 +76,7 @@ def test_not_known_and_why(name: str, why: str, said: str) -> None:
     assert "busy is not known" in text
 
 
-def test_half_of_the_events_at_time_0() -> None:
+def test_half_of_the_events_at_time_0():
     trace = made("ts0_half")
     assert [(one.kind, one.count) for one in trace.notices] == [("no_time_given", 57)]
     verdict = verdict_of(Part(trace))
@@ -90,7 +90,7 @@ def test_half_of_the_events_at_time_0() -> None:
     assert "nothing is wrong" not in text
 
 
-def test_a_wait_that_outlasts_all_that_was_recorded() -> None:
+def test_a_wait_that_outlasts_all_that_was_recorded():
     """A graph's loop: only its first pass is in the file."""
     trace = made("graph_while_loop")
     verdict = verdict_of(Part(trace))
@@ -105,7 +105,7 @@ def test_a_wait_that_outlasts_all_that_was_recorded() -> None:
     assert notes(trace)[0][:2] == ("missing", 4)
 
 
-def test_work_from_before_on_a_second_stream() -> None:
+def test_work_from_before_on_a_second_stream():
     trace = made("in_flight_two_streams")
     verdict = verdict_of(Part(trace))
     assert verdict.verdict == "compute-bound"
@@ -114,7 +114,7 @@ def test_work_from_before_on_a_second_stream() -> None:
     assert not told(trace) & {"little_use", "overhead_bound", "idle_time"}
 
 
-def test_while_a_graph_is_captured() -> None:
+def test_while_a_graph_is_captured():
     trace = made("graph_capture")
     verdict = verdict_of(Part(trace))
     assert verdict.verdict == "not known"
@@ -124,7 +124,7 @@ def test_while_a_graph_is_captured() -> None:
     assert not idle_unknown(trace)  # it is known that nothing ran
 
 
-def test_a_recorders_loss_is_not_a_programs_change() -> None:
+def test_a_recorders_loss_is_not_a_programs_change():
     whole, part = (str(MADE / f"stream_{name}.json.gz") for name in ("complete", "missing"))
     for a, b in ((whole, part), (part, whole)):
         code, text = ran("compare", a, b, "--fail-over", "launches=0")
@@ -137,7 +137,7 @@ def test_a_recorders_loss_is_not_a_programs_change() -> None:
     assert found.metrics["busy_share"].b is None
 
 
-def test_a_step_that_is_left_out_counts_for_sameness() -> None:
+def test_a_step_that_is_left_out_counts_for_sameness():
     a, b = (Part(made(f"cmp_{name}")) for name in "ab")
     for found in (compare(a, b), compare(b, a)):
         assert not found.same_program
@@ -180,7 +180,7 @@ def moved(events: list[Event], by: Callable[[float], float]) -> list[Event]:
         (lambda _: 1.0, ""),
     ],
 )
-def test_clocks(tmp_path: Path, by: Callable[[float], float], how: str) -> None:
+def test_clocks(tmp_path, by, how):
     events = steps()
     if how == "grows":  # with pauses in which the device is idle
         events = [e | {"dur": 10} if gpu(e) else e for e in events]
@@ -190,14 +190,14 @@ def test_clocks(tmp_path: Path, by: Callable[[float], float], how: str) -> None:
     assert any("another clock" in text for _, _, text in notes(trace)) is bool(how)
 
 
-def test_one_stream_without_durations(tmp_path: Path) -> None:
+def test_one_stream_without_durations(tmp_path):
     """Most kernels of a second stream have lost theirs: what the device did is not known."""
     other = [e for n in range(30) for e in run(30 + 190 * n, 0, 9000 + n, stream=9)]
     assert why_unknown(trace_of(tmp_path, *steps(), *other)) == "durations"
     assert idle_known(trace_of(tmp_path, *steps(), *other[:2]))
 
 
-def test_one_stream_is_missing(tmp_path: Path) -> None:
+def test_one_stream_is_missing(tmp_path):
     """The collectives are few, but long."""
     around = [
         event
@@ -209,7 +209,7 @@ def test_one_stream_is_missing(tmp_path: Path) -> None:
     assert why_unknown(trace_of(tmp_path, *steps(), *around)) == "lost"
 
 
-def test_kernels_lost_at_once_are_not_counted(tmp_path: Path) -> None:
+def test_kernels_lost_at_once_are_not_counted(tmp_path):
     whole, events = trace_of(tmp_path, *steps()), steps()
     trace = trace_of(tmp_path, *(e for e in events if not gpu(e) or not 2300 < e["ts"] < 2700))
     verdict, healthy = verdict_of(Part(trace)), verdict_of(Part(whole))
@@ -218,7 +218,7 @@ def test_kernels_lost_at_once_are_not_counted(tmp_path: Path) -> None:
     assert verdict.busy_share == pytest.approx(healthy.busy_share, abs=0.02)
 
 
-def test_steps_that_are_whole_are_judged(tmp_path: Path) -> None:
+def test_steps_that_are_whole_are_judged(tmp_path):
     """In two steps of eight, every second kernel is missing."""
     events, odd = steps(8), {f"gemm{i}" for i in range(1, 20, 2)}
     trace = trace_of(tmp_path, *(e for e in events if not 3000 <= e["ts"] < 5000 or e["name"] not in odd))
@@ -229,7 +229,7 @@ def test_steps_that_are_whole_are_judged(tmp_path: Path) -> None:
     assert verdict_of(Part(trace)).busy_share == pytest.approx(found.rows[1].verdict.busy_share, abs=0.02)
 
 
-def test_a_wait_for_an_event_that_is_late(tmp_path: Path) -> None:
+def test_a_wait_for_an_event_that_is_late(tmp_path):
     late = cpu("cudaEventSynchronize", 5980, 3000, "cuda_runtime")
     trace = trace_of(tmp_path, *steps(), late, *run(9000, 40, 9000))
     unknown = unrecorded_time(trace)[0]
@@ -238,7 +238,7 @@ def test_a_wait_for_an_event_that_is_late(tmp_path: Path) -> None:
     assert not unrecorded_time(trace_of(tmp_path, *steps(), late, ours, *run(9000, 40, 9000)))
 
 
-def test_a_recording_that_begins_with_a_wait(tmp_path: Path) -> None:
+def test_a_recording_that_begins_with_a_wait(tmp_path):
     wait = cpu("cudaStreamSynchronize", -60_000, 59_900, "cuda_runtime")
     around = cpu("aten::item", -60_010, 59_920)
     trace = trace_of(tmp_path, around, wait, *(e for e in steps() if "Profiler" not in e["name"]))
@@ -247,7 +247,7 @@ def test_a_recording_that_begins_with_a_wait(tmp_path: Path) -> None:
     assert left_out(trace)["in flight"] == 59_900_000
 
 
-def test_the_causes_add_up(tmp_path: Path) -> None:
+def test_the_causes_add_up(tmp_path):
     """With time of every kind, on two devices, by any way of asking."""
     begin = launch(100, 7000, name="cudaStreamBeginCapture")
     end = launch(4000, 7001, name="cudaStreamEndCapture")
@@ -299,9 +299,7 @@ def of_gpu(event: dict[str, Any]) -> bool:
         (lambda e: e, ""),
     ],
 )
-def test_a_recording_that_lost_much(
-    tmp_path: Path, change: Callable[[dict[str, Any]], dict[str, Any]], why: str
-) -> None:
+def test_a_recording_that_lost_much(tmp_path, change, why):
     trace = recorded(tmp_path, lambda events: [new for e in events if (new := change(e))])
     assert why_unknown(trace) == why
     assert (verdict_of(Part(trace)).verdict == "not known") is bool(why)
@@ -309,6 +307,6 @@ def test_a_recording_that_lost_much(
     assert bool(said) is bool(why)
 
 
-def test_a_healthy_recording_has_no_unknown_time() -> None:
+def test_a_healthy_recording_has_no_unknown_time():
     for name in ("train", "train_ddp", "mlp_cuda_graph", "matmul_add_64_cold", "llm_decode"):
         assert not unrecorded_time(load(ROOT / "sample_traces" / f"{name}.json.gz")), name

@@ -52,13 +52,13 @@ def notices(trace: Trace) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", ["overload_names", "python_export_memory"])
-def test_the_table_is_pytorchs(name: str) -> None:
+def test_the_table_is_pytorchs(name):
     trace = recorded(f"{name}.json.gz")
     table = averages_answer(Part(trace)).text(10_000)
     assert cells(table) == cells((WRITERS / f"{name}.txt").read_text())
 
 
-def test_overloads_stand_beside_the_name() -> None:
+def test_overloads_stand_beside_the_name():
     table = averages_of(Part(recorded("overload_names.json.gz")), "overload")
     rows = {(row.name, row.group): row.calls for row in table.rows() if row.name == "aten::sum"}
     assert rows == {("aten::sum", ""): 2, ("aten::sum", "dim_IntList"): 4}
@@ -69,7 +69,7 @@ def test_overloads_stand_beside_the_name() -> None:
     )
 
 
-def test_only_ops_have_overloads(tmp_path: Path) -> None:
+def test_only_ops_have_overloads(tmp_path):
     names = ("aten::add.Tensor", "lib::op", "DDP.forward", "torch.ddp::copy.x", "a::b.c.d")
     events = [cpu(name, 10 * n, 5) for n, name in enumerate(names)]
     events.append(cpu("aten::add.Tensor", 90, 5, "user_annotation"))
@@ -79,14 +79,14 @@ def test_only_ops_have_overloads(tmp_path: Path) -> None:
     assert trace.event(0)["name"] == "aten::add.Tensor"
 
 
-def test_memory_records_are_instants_whatever_their_phase() -> None:
+def test_memory_records_are_instants_whatever_their_phase():
     trace = recorded("python_export_memory.json.gz")
     assert not any(name == "[memory]" for name in (trace.name_of(i) for i in range(len(trace))))
     assert sum(trace.names[i] == "[memory]" for i in trace.instants.name.tolist()) == 34
     assert trace.phases["X"] == len(trace) + 34
 
 
-def test_an_unfinished_annotation_has_no_self_time() -> None:
+def test_an_unfinished_annotation_has_no_self_time():
     trace = recorded("unfinished_annotation.json.gz")
     (moved,) = unfinished(trace)
     assert trace.name_of(moved) == "moved"
@@ -100,7 +100,7 @@ def test_an_unfinished_annotation_has_no_self_time() -> None:
     assert ours == theirs
 
 
-def test_of_what_ended_nothing_is_said(tmp_path: Path) -> None:
+def test_of_what_ended_nothing_is_said(tmp_path):
     """An annotation that ends after the recording, and one within it that says so."""
     span = cpu("PyTorch Profiler (0)", 0, 100, "Trace") | {"pid": "Spans", "tid": "x"}
     late, early = (cpu(name, 10, end, "user_annotation") for name, end in (("late", 95), ("early", 50)))
@@ -111,7 +111,7 @@ def test_of_what_ended_nothing_is_said(tmp_path: Path) -> None:
     assert [trace.name_of(i) for i in unfinished(trace)] == ["late"]
 
 
-def test_frames_that_never_returned_end_with_their_callers() -> None:
+def test_frames_that_never_returned_end_with_their_callers():
     trace = recorded("unclosed_frames.json.gz")
     assert notices(trace) == {"outlasting_frame": 12}
     frames = np.flatnonzero(trace.kind == Kind.PYTHON)
@@ -127,7 +127,7 @@ def test_frames_that_never_returned_end_with_their_callers() -> None:
     assert device == {"Attention_0": 800_000, "MLP_0": 800_000, "Norm_0": 800_000}
 
 
-def test_frames_without_ids_stay(tmp_path: Path) -> None:
+def test_frames_without_ids_stay(tmp_path):
     frames = [cpu("main", 0, 100, "python_function"), cpu("outer", 10, 30, "python_function")]
     inner = cpu("inner", 20, 80, "python_function")
     assert 80_000 in trace_of(tmp_path, *frames, inner).duration
@@ -137,7 +137,7 @@ def test_frames_without_ids_stay(tmp_path: Path) -> None:
     assert 80_000 in trace_of(tmp_path, *frames, inner).duration
 
 
-def test_what_a_node_of_a_graph_does_on_the_cpu_holds_the_gpu_up() -> None:
+def test_what_a_node_of_a_graph_does_on_the_cpu_holds_the_gpu_up():
     part = Part(recorded("graph_host_node.json.gz"))
     verdict = verdict_of(part)
     assert (verdict.verdict, verdict.busy_share) == ("overhead-bound", pytest.approx(0.402, abs=0.001))
@@ -147,20 +147,20 @@ def test_what_a_node_of_a_graph_does_on_the_cpu_holds_the_gpu_up() -> None:
     assert "another process" not in finding.text
 
 
-def test_nodes_that_record_events_take_no_time(tmp_path: Path) -> None:
+def test_nodes_that_record_events_take_no_time(tmp_path):
     node = kernel(60, 0, 1, cat="graph_event_node", name="EventRecord")
     events = [launch(0, 1, name="cudaGraphLaunch"), kernel(10, 50, 1), node, kernel(62, 50, 1)]
     assert idle_known(trace_of(tmp_path, *events))
     assert not idle_known(trace_of(tmp_path, *events, kernel(130, 500, 1, cat="other"), kernel(700, 5, 1)))
 
 
-def test_a_cycle_that_had_begun_is_told_apart_from_no_profile() -> None:
+def test_a_cycle_that_had_begun_is_told_apart_from_no_profile():
     said = unknown_events(Part(recorded("rolled_over_stack.json.gz")))
     assert said is not None
     assert "export the trace in on_trace_ready" in said
 
 
-def test_two_programs_in_one_file() -> None:
+def test_two_programs_in_one_file():
     trace = recorded("two_writers.json.gz")
     assert notices(trace)["several_writers"] == 1
     assert not len(unrecorded(trace).launches)
@@ -172,7 +172,7 @@ def test_two_programs_in_one_file() -> None:
     assert (rows["cudaLaunchKernel"], kernels) == (47, 46)
 
 
-def test_two_programs_with_a_gpu_each_are_told_apart(tmp_path: Path) -> None:
+def test_two_programs_with_a_gpu_each_are_told_apart(tmp_path):
     one = [e for n in range(9) for e in run(10 + 20 * n, 10, n + 1)]
     other = [e | {"pid": 1 if e["pid"] == 0 else 5, "ts": e["ts"] + 3} for e in one]
     trace = trace_of(tmp_path, *one, *other)
@@ -182,7 +182,7 @@ def test_two_programs_with_a_gpu_each_are_told_apart(tmp_path: Path) -> None:
     assert notices(trace_of(tmp_path, *one, *same))["several_writers"] == 1
 
 
-def test_a_log_of_torch_compile_is_read_without_loss(tmp_path: Path) -> None:
+def test_a_log_of_torch_compile_is_read_without_loss(tmp_path):
     log = WRITERS / "torch_trace.log"
     trace = load(log)
     assert (trace.events, len(trace), notices(trace)) == (8, 4, {"torch_trace": 1})
@@ -191,7 +191,7 @@ def test_a_log_of_torch_compile_is_read_without_loss(tmp_path: Path) -> None:
     assert notices(load(broken))["broken_event"] == 1
 
 
-def test_between_two_recordings_nothing_is_known(tmp_path: Path) -> None:
+def test_between_two_recordings_nothing_is_known(tmp_path):
     def profile(at: float, first: int) -> list[Event]:
         span = cpu(f"PyTorch Profiler ({first})", at, 1000, "Trace") | {"pid": "Spans", "tid": "x"}
         return [span, *(e for n in range(10) for e in run(at + 10 + 100 * n, 90, first + n))]
@@ -203,7 +203,7 @@ def test_between_two_recordings_nothing_is_known(tmp_path: Path) -> None:
     assert not unrecorded_time(trace_of(tmp_path, *profile(0, 1)))
 
 
-def test_an_event_list_has_ops_and_annotations() -> None:
+def test_an_event_list_has_ops_and_annotations():
     trace = recorded("event_list.json.gz")
     names = {trace.names[i] for i in np.flatnonzero(op_names(trace)).tolist()}
     assert "aten::addmm" in names
@@ -218,7 +218,7 @@ def test_an_event_list_has_ops_and_annotations() -> None:
             assert row[:4] == theirs[name][:4], name
 
 
-def test_steps_that_were_cut_to_a_call_last_from_one_call_to_the_next() -> None:
+def test_steps_that_were_cut_to_a_call_last_from_one_call_to_the_next():
     trace = recorded("adjust_profiler_step.json.gz")
     steps = step_table_of(Part(trace))
     assert steps.number.tolist() == [2, 3, 4]
@@ -227,7 +227,7 @@ def test_steps_that_were_cut_to_a_call_last_from_one_call_to_the_next() -> None:
     assert step_of(steps, trace.start[linear]).tolist() == [0] * 3 + [1] * 3 + [2] * 3
 
 
-def test_the_recordings_are_whole() -> None:
+def test_the_recordings_are_whole():
     for path in sorted(WRITERS.glob("*.json.gz")):
         text = gzip.decompress(path.read_bytes())
         assert path.name == "two_writers.json.gz" or json.loads(text), path.name

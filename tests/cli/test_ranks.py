@@ -25,7 +25,7 @@ def run(*args: str | Path) -> Result:
     return CliRunner().invoke(main, ["ranks", *map(str, args)])
 
 
-def test_json() -> None:
+def test_json():
     result = run(JOB, "--json")
     assert result.exit_code == 0
     said = json.loads(result.stdout)
@@ -43,7 +43,7 @@ def test_json() -> None:
     assert "and yet rank 0 comes last" in said["straggler"]["reason"]
 
 
-def test_bandwidth() -> None:
+def test_bandwidth():
     (row,) = json.loads(run(JOB, "--json").stdout)["operations"]
     # Three steps of four buckets, in bf16, between two ranks.
     moved = 3 * 2 * (16_778_240 + 13_634_560 + 15_730_688 + 20_974_592)
@@ -54,7 +54,7 @@ def test_bandwidth() -> None:
     assert gathers[0]["bus_gb_per_s"] == pytest.approx(gathers[0]["algorithm_gb_per_s"] / 2)
 
 
-def test_text_and_markdown() -> None:
+def test_text_and_markdown():
     text = run(JOB).stdout
     assert text.startswith("Rank 0 holds the job back: the other rank waits for it for 39% of the steps.")
     assert max(map(len, text.splitlines())) <= 80
@@ -63,20 +63,20 @@ def test_text_and_markdown() -> None:
     assert "Rank 0 holds the job back" in marked
 
 
-def test_files_may_be_named() -> None:
+def test_files_may_be_named():
     files = sorted(JOB.glob("*.json.gz"))
     assert json.loads(run(*files, "--json").stdout) == json.loads(run(JOB, "--json").stdout)
 
 
 @pytest.mark.parametrize(("limit", "code"), [("balance=0.5", 0), ("balance=0.9", 3), ("busy=0.99", 3),
                                              ("exposed=0.99", 3), ("exposed=10%", 0)])  # fmt: skip
-def test_limits(limit: str, code: int) -> None:
+def test_limits(limit, code):
     result = run(JOB, "--fail-under", limit)
     assert result.exit_code == code
     assert ("below" in result.stderr) == bool(code)
 
 
-def test_unknown_limit_is_wrong_usage() -> None:
+def test_unknown_limit_is_wrong_usage():
     result = run(JOB, "--fail-under", "speed=1")
     assert result.exit_code == 2
     assert "expected one of busy, exposed, balance" in result.stderr
@@ -90,7 +90,7 @@ def one_line(result: Result) -> str:
     return line
 
 
-def test_nothing_to_compare(tmp_path: Path) -> None:
+def test_nothing_to_compare(tmp_path):
     assert "no such file or directory" in one_line(run(tmp_path / "none"))
     assert "without torch.profiler traces" in one_line(run(tmp_path))
     assert "is one trace" in one_line(run(JOB / "rank0.json.gz"))
@@ -101,11 +101,11 @@ def test_nothing_to_compare(tmp_path: Path) -> None:
     assert "rank" in one_line(run(tmp_path / "rank0.json", tmp_path / "rank1.json"))
 
 
-def test_several_jobs_in_a_folder() -> None:
+def test_several_jobs_in_a_folder():
     assert re.search(r"of \d+ jobs", one_line(run(DATA / "ranks")))
 
 
-def test_unreadable_file_and_missing_rank_are_said(tmp_path: Path) -> None:
+def test_unreadable_file_and_missing_rank_are_said(tmp_path):
     ranks = Ranks(4)
 
     def step(number: int) -> None:
@@ -128,7 +128,7 @@ def test_unreadable_file_and_missing_rank_are_said(tmp_path: Path) -> None:
     assert "Ranks 1, 3 of the job are not here." in text
 
 
-def test_dumps_alone() -> None:
+def test_dumps_alone():
     folder = DATA / "flight_recorder"
     result = run(*(folder / f"stuck_rank{rank}.pickle" for rank in range(2)))
     assert result.stdout.startswith('Rank 1 has not come to nccl:all_reduce 6 of the group "grads".')
@@ -143,7 +143,7 @@ def test_dumps_alone() -> None:
     assert "several dumps are of one rank" in one_line(run(folder))
 
 
-def test_dumps_beside_traces(tmp_path: Path) -> None:
+def test_dumps_beside_traces(tmp_path):
     for path in JOB.glob("*.json.gz"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     for rank in range(2):

@@ -43,7 +43,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_strange_values(seed: int, tmp_path: Path) -> None:
+def test_strange_values(seed, tmp_path):
     dice = random.Random(seed)
     paths = files(tmp_path)
     for path in paths:

@@ -30,7 +30,7 @@ AHEAD = ((-250_000, 0.0), (3_600_000_000_000, 0.0), (-5_000_000, -4e-4))
     ],
     ids=lambda value: value.name if isinstance(value, Path) else "",
 )
-def test_shifted_clock_is_found(folder: Path, moved: set[int], ns: int, drift: float, tmp_path: Path) -> None:
+def test_shifted_clock_is_found(folder, moved, ns, drift, tmp_path):
     files = files_of(folder)
     paths = [shifted(path, tmp_path / path.name.removesuffix(".gz"), ns, drift) if i in moved else path
              for i, path in enumerate(files)]  # fmt: skip
@@ -48,20 +48,20 @@ def test_shifted_clock_is_found(folder: Path, moved: set[int], ns: int, drift: f
             assert abs(rank.clock.offset + ns) < WITHIN + abs(drift) * 1e9
 
 
-def test_files_of_two_runs_are_not_of_one_job() -> None:
+def test_files_of_two_runs_are_not_of_one_job():
     one = OWN / "tp_dtensor" / "rank0.json.gz", OWN / "async_all_gather_overlap" / "rank1.json.gz"
     with pytest.raises(TraceError, match="not of one job"):
         job(list(one))
 
 
-def test_stranger_is_left_out() -> None:
+def test_stranger_is_left_out():
     own, other = OWN / "moe_all_to_all", OWN / "tp_dtensor"
     found = job([own / "rank0.json.gz", own / "rank1.json.gz", other / "rank1.json.gz"])
     assert [(Path(path).parent.name, why) for path, why in found.strangers] == [("tp_dtensor", "rank")]
     assert len(found.matched) == 18
 
 
-def test_hosts_with_clocks_of_their_own(tmp_path: Path) -> None:
+def test_hosts_with_clocks_of_their_own(tmp_path):
     ranks = Ranks(8, hosts=4)
 
     def step(number: int) -> None:

@@ -22,7 +22,7 @@ def dumps(which: str, form: str) -> list[Dump]:
 
 
 @pytest.mark.parametrize("form", ["pickle", "json"])
-def test_rank_1_has_not_come(form: str) -> None:
+def test_rank_1_has_not_come(form):
     first, second = stuck(dumps("stuck", form))
     assert (first.group, first.number, first.operation) == (("1", "grads"), 6, "nccl:all_reduce")
     assert (second.group, second.number) == (("0", "default_pg"), 6)
@@ -36,12 +36,12 @@ def test_rank_1_has_not_come(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["pickle", "json"])
-def test_nothing_is_stuck_whatever_the_status_says(form: str) -> None:
+def test_nothing_is_stuck_whatever_the_status_says(form):
     """In these pickles, `pg_status` says that no collective is complete."""
     assert stuck(dumps("done", form)) == []
 
 
-def test_lines_of_the_program() -> None:
+def test_lines_of_the_program():
     first, _ = stuck(dumps("stuck", "pickle"))
     assert first.came[0].place == "/home/user/capture_neighbours.py:21 (fr_rank)"
     last = first.absent[1]
@@ -49,12 +49,12 @@ def test_lines_of_the_program() -> None:
     assert last.place == "/home/user/capture_neighbours.py:16 (fr_rank)"
 
 
-def test_missing_dump_is_not_a_missing_rank() -> None:
+def test_missing_dump_is_not_a_missing_rank():
     found = stuck(dumps("stuck", "pickle")[:1])
     assert [(one.absent, one.unknown) for one in found] == [({}, (1,)), ({}, (1,))]
 
 
-def test_names_that_pytorch_gives(tmp_path: Path) -> None:
+def test_names_that_pytorch_gives(tmp_path):
     for rank in range(2):
         shutil.copy(FOLDER / f"stuck_rank{rank}.pickle", tmp_path / f"nccl_trace_rank_{rank}")
         shutil.copy(FOLDER / f"stuck_rank{rank}.json", tmp_path / f"nccl_trace_rank_{rank}.json")
@@ -73,7 +73,7 @@ class Evil:
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_pickle_runs_nothing(protocol: int, tmp_path: Path) -> None:
+def test_pickle_runs_nothing(protocol, tmp_path):
     path = tmp_path / "nccl_trace_rank_0"
     marks = {"pg_config": {}, "pg_status": {}, "entries": [Evil(tmp_path / "made")]}
     path.write_bytes(pickle.dumps(marks, protocol))
@@ -94,7 +94,7 @@ def test_pickle_runs_nothing(protocol: int, tmp_path: Path) -> None:
         pickle.dumps({"entries": [None, 3, {"process_group": "x"}, {"process_group": ["0"]}]})[:-3],
     ],
 )
-def test_broken_dump_is_one_line(data: bytes, tmp_path: Path) -> None:
+def test_broken_dump_is_one_line(data, tmp_path):
     path = tmp_path / "nccl_trace_rank_0"
     path.write_bytes(data)
     with pytest.raises(TraceError) as error:
@@ -102,7 +102,7 @@ def test_broken_dump_is_one_line(data: bytes, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_strange_entries_are_passed_over(tmp_path: Path) -> None:
+def test_strange_entries_are_passed_over(tmp_path):
     path = tmp_path / "rank_3"
     strange = [None, 3, {"process_group": "x"}, {"process_group": ["0", "a"], "collective_seq_id": "1"}]
     good = {"process_group": ["0", "a\x1b[31m"], "collective_seq_id": 1, "state": "started",
@@ -113,7 +113,7 @@ def test_strange_entries_are_passed_over(tmp_path: Path) -> None:
     assert (call.created, call.place, call.complete) == (0, "", False)
 
 
-def test_gloo_is_complete_once_it_is_retired(tmp_path: Path) -> None:
+def test_gloo_is_complete_once_it_is_retired(tmp_path):
     path = tmp_path / "rank_0"
     entry = {"process_group": ["0", "d"], "collective_seq_id": 1, "state": "scheduled", "retired": True}
     path.write_bytes(pickle.dumps({"entries": [entry]}))

@@ -50,7 +50,7 @@ def sums(matched: Matched, ranks: list[int]) -> dict[int, dict[str, int]]:
 
 
 @pytest.mark.parametrize("folder", [*(SHARED / job for job in JOBS), *OWN], ids=lambda path: path.name)
-def test_collectives_are_those_of_a_plain_script(folder: Path) -> None:
+def test_collectives_are_those_of_a_plain_script(folder):
     files = files_of(folder)
     expected, left = plain.match([plain.read(path) for path in files])
     found, matched = of_job(files)
@@ -63,7 +63,7 @@ def test_collectives_are_those_of_a_plain_script(folder: Path) -> None:
     )
 
 
-def test_protobuf_says_the_same_as_json_does() -> None:
+def test_protobuf_says_the_same_as_json_does():
     """Who comes last does not depend on the format; the recordings are of two runs of one program."""
     folder = SHARED / "pytorch215" / "ranks" / "ddp_late_rank1_pftrace"
     if not folder.is_dir():

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from tests.recorded import ROOT
 
 from tracetui.ranks import pool
@@ -23,7 +22,7 @@ def told(found: dict[str, pool.Found]) -> object:
     return job_json(job_of(files))
 
 
-def test_several_processes_say_what_one_does(tmp_path: Path) -> None:
+def test_several_processes_say_what_one_does(tmp_path):
     broken = tmp_path / "rank7.json"
     broken.write_text("{")
     paths = [*FILES, str(broken), str(tmp_path / "none.json")]
@@ -35,7 +34,7 @@ def test_several_processes_say_what_one_does(tmp_path: Path) -> None:
         assert alone[path] == together[path]
 
 
-def test_process_that_ends_costs_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_that_ends_costs_no_file(monkeypatch):
     def gone() -> subprocess.Popen[bytes]:
         code = "import sys; sys.stdin.buffer.read(1)"
         return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -46,7 +45,7 @@ def test_process_that_ends_costs_no_file(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(isinstance(one, RankSummary) for one in found.values())
 
 
-def test_progress_ends_with_all_bytes() -> None:
+def test_progress_ends_with_all_bytes():
     seen: list[tuple[int, int]] = []
     pool.summaries(FILES[:3], lambda done, total: seen.append((done, total)), processes=1)
     total = sum(Path(path).stat().st_size for path in FILES[:3])

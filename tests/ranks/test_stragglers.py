@@ -28,7 +28,7 @@ def made(tmp_path: Path, ranks: Ranks, load: object = None, slow: object = None,
     return job(ranks.write(tmp_path))
 
 
-def test_loader_of_one_of_64_ranks(tmp_path: Path) -> None:
+def test_loader_of_one_of_64_ranks(tmp_path):
     ranks = Ranks(64, hosts=8)
 
     def one(number: int) -> None:
@@ -55,7 +55,7 @@ def test_loader_of_one_of_64_ranks(tmp_path: Path) -> None:
     assert passed == {rank: {37: 3} for rank in range(32, 40) if rank != 37}
 
 
-def test_slow_gpu(tmp_path: Path) -> None:
+def test_slow_gpu(tmp_path):
     found = made(tmp_path, Ranks(8), slow=lambda rank, step: 1.6 if rank == 5 else 1.0)
     assert found.straggler is not None
     assert (found.straggler.rank, found.straggler.why.cause) == (5, "gpu")
@@ -64,7 +64,7 @@ def test_slow_gpu(tmp_path: Path) -> None:
     assert found.balance < 0.75
 
 
-def test_more_work_for_a_gpu(tmp_path: Path) -> None:
+def test_more_work_for_a_gpu(tmp_path):
     ranks = Ranks(4)
 
     def one(number: int) -> None:
@@ -83,7 +83,7 @@ def test_more_work_for_a_gpu(tmp_path: Path) -> None:
     assert found.straggler.why.place == "gemm_512"
 
 
-def test_straggler_that_changes_with_the_step_is_none(tmp_path: Path) -> None:
+def test_straggler_that_changes_with_the_step_is_none(tmp_path):
     found = made(tmp_path, Ranks(4), load=lambda rank, step: 2_000.0 if rank == step % 4 else 30.0, steps=8)
     assert found.straggler is None
     assert [rank.last for rank in found.ranks] == [2, 2, 2, 2]
@@ -92,13 +92,13 @@ def test_straggler_that_changes_with_the_step_is_none(tmp_path: Path) -> None:
     assert {rank.why.cause for rank in found.ranks if rank.why} == {"loader"}
 
 
-def test_every_other_step_is_enough(tmp_path: Path) -> None:
+def test_every_other_step_is_enough(tmp_path):
     found = made(tmp_path, Ranks(4), load=lambda rank, step: 2_000.0 if (rank, step % 2) == (1, 1) else 30.0)
     assert found.straggler is not None
     assert (found.straggler.rank, found.straggler.why.steps, found.straggler.why.of) == (1, 2, 4)
 
 
-def test_pause_outside_of_all_ops(tmp_path: Path) -> None:
+def test_pause_outside_of_all_ops(tmp_path):
     ranks = Ranks(2)
 
     def one(number: int) -> None:
@@ -118,7 +118,7 @@ def test_pause_outside_of_all_ops(tmp_path: Path) -> None:
     assert found.straggler.why.spent - found.straggler.why.usual == pytest.approx(5_000_000, rel=0.01)
 
 
-def test_slow_cpu(tmp_path: Path) -> None:
+def test_slow_cpu(tmp_path):
     ranks = Ranks(4)
 
     def one(number: int) -> None:
@@ -135,7 +135,7 @@ def test_slow_cpu(tmp_path: Path) -> None:
     assert found.straggler.why.ratio == pytest.approx(1.5, abs=0.1)
 
 
-def test_slow_stage_of_a_pipeline(tmp_path: Path) -> None:
+def test_slow_stage_of_a_pipeline(tmp_path):
     ranks = Ranks(4)
 
     def one(number: int) -> None:
@@ -154,7 +154,7 @@ def test_slow_stage_of_a_pipeline(tmp_path: Path) -> None:
     assert (found.straggler.rank, found.straggler.why.cause) == (2, "compute")
 
 
-def test_balanced_job_has_no_straggler(tmp_path: Path) -> None:
+def test_balanced_job_has_no_straggler(tmp_path):
     found = made(tmp_path, Ranks(8), load=lambda rank, step: 30.0 + (rank * 7 + step * 5) % 8)
     assert found.straggler is None
     assert found.balance is not None
@@ -173,14 +173,14 @@ def test_balanced_job_has_no_straggler(tmp_path: Path) -> None:
         ("pytorch215/ranks/ddp_slow_gpu_cuspy", 1, "cpu", ""),
     ],
 )
-def test_recorded_stragglers(folder: str, rank: int, cause: str, place: str) -> None:
+def test_recorded_stragglers(folder, rank, cause, place):
     found = job(files_of(SHARED / folder))
     assert found.straggler is not None
     assert (found.straggler.rank, found.straggler.why.cause) == (rank, cause)
     assert found.straggler.why.place == place
 
 
-def test_same_kernels_take_longer_on_a_gpu_that_nobody_waits_for() -> None:
+def test_same_kernels_take_longer_on_a_gpu_that_nobody_waits_for():
     """Rank 1 shares its GPU with matrix products of a side stream, and rank 0, whose CPU is slower, comes
     last."""
     found = job(files_of(SHARED / "pytorch215" / "ranks" / "ddp_slow_gpu_kineto"))

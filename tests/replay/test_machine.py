@@ -68,7 +68,7 @@ def _error(graph: Graph, step: Step, change: str) -> float:
 
 
 @pytest.mark.parametrize("step", PROGRAMS, ids=lambda step: step.__name__)
-def test_what_was_measured(tmp_path: Path, step: Step) -> None:
+def test_what_was_measured(tmp_path, step):
     run = Machine(seed=2).steps(STEPS, step)
     found = graph_of(Part(run.trace(tmp_path)))
     assert np.diff(found.measured[found.marks]).mean() == pytest.approx(run.step_ns, rel=1e-6)
@@ -78,7 +78,7 @@ def test_what_was_measured(tmp_path: Path, step: Step) -> None:
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("step", PROGRAMS, ids=lambda step: step.__name__)
-def test_a_change(tmp_path: Path, step: Step, change: str) -> None:
+def test_a_change(tmp_path, step, change):
     assert abs(_error(_measured(tmp_path, step), step, change)) <= (0.01 if step in ONE else 0.03)
 
 
@@ -92,9 +92,9 @@ def test_a_change(tmp_path: Path, step: Step, change: str) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: Step, options: Options, name: str, factor: float,
-    left_out: str,
-) -> None:  # fmt: skip
+    tmp_path, monkeypatch, step, options, name, factor,
+    left_out,
+):  # fmt: skip
     """Of one stream, of an event, as the file says it; and that it is wrong without."""
     truth = Machine(options, seed=3).steps(STEPS, step).step_ns
     found = _measured(tmp_path, step)
@@ -109,7 +109,7 @@ def test_what_is_waited_for(
     assert wrong != pytest.approx(truth, rel=0.05)
 
 
-def test_dependencies_within_a_graph(tmp_path: Path) -> None:
+def test_dependencies_within_a_graph(tmp_path):
     """A node that ended long before another one began holds it up once it takes longer."""
     events: list[Event] = []
     for number in range(4):
@@ -130,7 +130,7 @@ def test_dependencies_within_a_graph(tmp_path: Path) -> None:
     assert longer.begin[waiting] - replay(found).begin[waiting] == pytest.approx(100_000, abs=2_000)
 
 
-def test_a_copy_that_the_cpu_waits_for(tmp_path: Path) -> None:
+def test_a_copy_that_the_cpu_waits_for(tmp_path):
     """Without the wait it still runs."""
 
     def step(m: Machine, waits: bool) -> None:
@@ -151,7 +151,7 @@ def test_a_copy_that_the_cpu_waits_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["_before", "_targets", "_waits_of_streams", "splice", "launch"])
-def test_each_edge_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_each_edge_counts(tmp_path, monkeypatch, name):
     """Without one kind of edge, some change is predicted wrongly."""
     none = np.zeros(0, np.int64)
     found = {step: _measured(tmp_path, step) for step in PROGRAMS}
@@ -174,7 +174,7 @@ def test_each_edge_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name:
 
 
 @pytest.mark.parametrize("step", PROGRAMS, ids=lambda step: step.__name__)
-def test_derivatives_are_finite_differences(tmp_path: Path, step: Step) -> None:
+def test_derivatives_are_finite_differences(tmp_path, step):
     found = _measured(tmp_path, step)
     base = replay(found)
     of_nodes, flow = binding(found, base)
@@ -195,7 +195,7 @@ def test_derivatives_are_finite_differences(tmp_path: Path, step: Step) -> None:
         assert (base.length - changed.length).mean() / tiny == pytest.approx(expected, abs=1)
 
 
-def test_c_and_python_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c_and_python_agree(tmp_path, monkeypatch):
     if engine.LIBRARY is None:
         pytest.skip("the library in C is not installed")
     for step in PROGRAMS:

@@ -9,7 +9,7 @@ import pytest
 from tests.recorded import load
 from tests.replay import machine
 from tests.replay.machine import Machine
-from tests.replay.test_machine import PROGRAMS, STEPS, Step
+from tests.replay.test_machine import PROGRAMS, STEPS
 
 from tracetui.analysis.part import Part
 from tracetui.replay.graph import graph_of
@@ -29,16 +29,16 @@ def _check(part: Part) -> None:
 
 
 @pytest.mark.parametrize("step", PROGRAMS, ids=lambda step: step.__name__)
-def test_it_is_all_of_the_time(tmp_path: Path, step: Step) -> None:
+def test_it_is_all_of_the_time(tmp_path, step):
     _check(Part(Machine().steps(STEPS, step).trace(tmp_path)))
 
 
 @pytest.mark.parametrize("name", ["train", "mlp_eager", "llm_decode", "attention_math"])
-def test_of_recordings(name: str) -> None:
+def test_of_recordings(name):
     _check(Part(load(SAMPLES / f"{name}.json.gz")))
 
 
-def test_who_is_on_it(tmp_path: Path) -> None:
+def test_who_is_on_it(tmp_path):
     path = critical_path(Part(Machine().steps(STEPS, machine.device_bound).trace(tmp_path)))
     on_cpu = path.slices < 0
     assert (path.end - path.start)[on_cpu].sum() < 0.02 * (path.end - path.start).sum()
@@ -49,7 +49,7 @@ def test_who_is_on_it(tmp_path: Path) -> None:
     assert part.trace.lanes[path.lane].tid == "9"
 
 
-def test_what_a_stream_waits_for_is_on_it(tmp_path: Path) -> None:
+def test_what_a_stream_waits_for_is_on_it(tmp_path):
     part = Part(Machine().steps(STEPS, machine.two_streams).trace(tmp_path))
     path = critical_path(part)
     names = {part.trace.name_of(int(i)) for i in path.slices[path.slices >= 0]}

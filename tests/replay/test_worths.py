@@ -42,7 +42,7 @@ def _row(part: Part, kind: str, name: str) -> Worth:
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_recordings_are_reproduced(path: Path) -> None:
+def test_recordings_are_reproduced(path):
     part = Part(load(path))
     found = graph_of(part)
     if not found.by_steps:
@@ -55,7 +55,7 @@ def test_recordings_are_reproduced(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["train", "train_ddp", "mlp_eager", "mlp_cuda_graph"])
-def test_derivatives_of_recordings(name: str) -> None:
+def test_derivatives_of_recordings(name):
     part = Part(load(SAMPLES / f"{name}.json.gz"))
     found, tiny = graph_of(part), 1e-6
     base = replay(found)
@@ -67,7 +67,7 @@ def test_derivatives_of_recordings(name: str) -> None:
     assert np.all(of_nodes[found.nodes.length > 0] >= -1)
 
 
-def test_a_loader_that_sleeps(tmp_path: Path) -> None:
+def test_a_loader_that_sleeps(tmp_path):
     part = _part(tmp_path, machine.host_bound)
     truth = Machine(seed=5).steps(STEPS, machine.host_bound).step_ns
     without = Machine(Options(elsewhere=frozenset({"load"})), seed=6).steps(STEPS, machine.host_bound).step_ns
@@ -83,7 +83,7 @@ def test_a_loader_that_sleeps(tmp_path: Path) -> None:
     assert found.muted is None
 
 
-def test_the_device_holds_the_step_up(tmp_path: Path) -> None:
+def test_the_device_holds_the_step_up(tmp_path):
     """The CPU is worth nothing."""
     part = _part(tmp_path, machine.device_bound)
     found = worths(part)
@@ -96,14 +96,14 @@ def test_the_device_holds_the_step_up(tmp_path: Path) -> None:
     assert (gain, muted) == (pytest.approx(0, abs=1_000), "within_noise")
 
 
-def test_a_wait_is_worth_little() -> None:
+def test_a_wait_is_worth_little():
     part = Part(load(DATA / "pairs" / "train_item.json.gz"))
     found = _row(part, "cause", "sync")
     assert 0 < found.worth_ns < 0.02 * worths(part).step_ns
     assert found.muted == "within_noise"
 
 
-def test_decoding_as_a_graph() -> None:
+def test_decoding_as_a_graph():
     """What the same program took as a CUDA graph lies in the range."""
     eager, as_graph = (Part(load(DATA / "pairs" / f"decode_{name}.json.gz")) for name in ("eager", "graph"))
     found = predict(eager, Scenario(graphs=True))
@@ -112,7 +112,7 @@ def test_decoding_as_a_graph() -> None:
     assert found.high - found.low < 0.03 * worths(eager).step_ns
 
 
-def test_launches_in_one_call(tmp_path: Path) -> None:
+def test_launches_in_one_call(tmp_path):
     """Split where the CPU waits, and where a copy from the host is launched."""
 
     def step(m: Machine, graph: bool) -> None:
@@ -136,7 +136,7 @@ def test_launches_in_one_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ONE, ids=lambda step: step.__name__)
-def test_ranges_hold_the_truth(tmp_path: Path, step: Step) -> None:
+def test_ranges_hold_the_truth(tmp_path, step):
     part = _part(tmp_path, step)
     held = 0
     for options, scenario in CHANGES.values():
@@ -149,7 +149,7 @@ def test_ranges_hold_the_truth(tmp_path: Path, step: Step) -> None:
     assert held >= len(CHANGES) - 2
 
 
-def test_remedies(tmp_path: Path) -> None:
+def test_remedies(tmp_path):
     part = _part(tmp_path, machine.host_bound)
     load = _row(part, "annotation", "load")
     for what in ("move", "speed_up"):
@@ -165,13 +165,13 @@ def _muted(trace: Trace) -> str | None:
     return found.muted
 
 
-def test_muted_without_steps(tmp_path: Path) -> None:
+def test_muted_without_steps(tmp_path):
     run = Machine()
     machine.host_bound(run)
     assert _muted(run.trace(tmp_path)) == "no_steps"
 
 
-def test_muted_where_it_is_not_reproduced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_muted_where_it_is_not_reproduced(tmp_path, monkeypatch):
     trace = Machine().steps(STEPS, machine.two_streams).trace(tmp_path)
     assert _muted(trace) is None
     none = np.zeros(0, np.int64)
@@ -180,7 +180,7 @@ def test_muted_where_it_is_not_reproduced(tmp_path: Path, monkeypatch: pytest.Mo
     assert _muted(trace) == "reproduction"
 
 
-def test_muted_where_another_thread_launches(tmp_path: Path) -> None:
+def test_muted_where_another_thread_launches(tmp_path):
     def step(m: Machine) -> None:
         begun = m.now
         machine.host_bound(m)
@@ -192,7 +192,7 @@ def test_muted_where_another_thread_launches(tmp_path: Path) -> None:
     assert _muted(Machine().steps(STEPS, step).trace(tmp_path)) == "second_thread"
 
 
-def test_muted_where_two_threads_launch_while_the_main_one_waits(tmp_path: Path) -> None:
+def test_muted_where_two_threads_launch_while_the_main_one_waits(tmp_path):
     def step(m: Machine) -> None:
         with m.inside("parallel_apply", "user_annotation"):
             begun = m.now + 1
@@ -205,7 +205,7 @@ def test_muted_where_two_threads_launch_while_the_main_one_waits(tmp_path: Path)
     assert _muted(Machine().steps(STEPS, step).trace(tmp_path)) == "second_thread"
 
 
-def test_muted_where_the_ranks_talk_on_the_cpu(tmp_path: Path) -> None:
+def test_muted_where_the_ranks_talk_on_the_cpu(tmp_path):
     def step(m: Machine) -> None:
         with m.inside("aten::mm"):
             m.work(100)
@@ -215,7 +215,7 @@ def test_muted_where_the_ranks_talk_on_the_cpu(tmp_path: Path) -> None:
     assert _muted(Machine().steps(STEPS, step).trace(tmp_path)) == "collectives"
 
 
-def test_muted_where_collectives_hold_the_step_up(tmp_path: Path) -> None:
+def test_muted_where_collectives_hold_the_step_up(tmp_path):
     def step(m: Machine) -> None:
         m.op("aten::mm", "gemm", 50)
         m.op("nccl:all_reduce", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 200)
@@ -233,14 +233,14 @@ def test_muted_where_collectives_hold_the_step_up(tmp_path: Path) -> None:
     assert worth(part, Scenario(cpu=100))[1] == "collectives"
 
 
-def test_muted_where_device_events_are_missing(tmp_path: Path) -> None:
+def test_muted_where_device_events_are_missing(tmp_path):
     run = Machine().steps(STEPS, machine.host_bound)
     gone = [event for event in run.events if event["name"] == "gemm"][5:15]
     run.events = [event for event in run.events if event not in gone]
     assert _muted(run.trace(tmp_path)) == "unrecorded"
 
 
-def test_the_command() -> None:
+def test_the_command():
     trace = str(SAMPLES / "train.json.gz")
     result = CliRunner().invoke(main, ["whatif", trace, "--json"])
     assert result.exit_code == 0
@@ -271,7 +271,7 @@ def test_the_command() -> None:
         (["--kernel", "aten::mm=0.5x"], 1, "nothing in this trace is called"),
     ],
 )
-def test_wrong_usage(options: list[str], code: int, said: str) -> None:
+def test_wrong_usage(options, code, said):
     result = CliRunner().invoke(main, ["whatif", str(SAMPLES / "train.json.gz"), *options])
     assert result.exit_code == code
     assert said in result.stderr

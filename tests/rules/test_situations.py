@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.kineto import Event, cpu, kernel, launch, memcpy, run, step, trace_of
 
@@ -22,7 +20,7 @@ def told(trace: Trace, rule: str) -> Finding:
     return finding
 
 
-def test_data_loading_is_a_share_of_the_windows_as_all_shares_of_the_steps(tmp_path: Path) -> None:
+def test_data_loading_is_a_share_of_the_windows_as_all_shares_of_the_steps(tmp_path):
     """Steps of 60 us, each with an evaluation of 40 us behind it: the last window is 60 us long."""
     events: list[Event] = []
     for n in range(4):
@@ -38,9 +36,7 @@ def test_data_loading_is_a_share_of_the_windows_as_all_shares_of_the_steps(tmp_p
 @pytest.mark.parametrize(
     ("dims", "row"), [([[1024], [8, 4]], "[1024]"), ([[1, 64], [8, 4]], "[1, 64]"), ([[8, 64], [8, 4]], "")]
 )
-def test_a_copied_row_is_not_said_to_be_added_without_a_copy(
-    tmp_path: Path, dims: list[list[int]], row: str
-) -> None:
+def test_a_copied_row_is_not_said_to_be_added_without_a_copy(tmp_path, dims, row):
     op = cpu("aten::addmm", 0, 30, **{"External id": 5, "Input Dims": dims, "Input type": ["float", "float"]})
     events = [op, launch(5, 1), memcpy(20, 10, 1, "DtoD (Device -> Device)")]
     events += [launch(15, 2), kernel(31, 50, 2, name=GEMM)]
@@ -49,7 +45,7 @@ def test_a_copied_row_is_not_said_to_be_added_without_a_copy(
     assert ("would be added" in finding.text) == (not row)
 
 
-def test_a_wait_beside_an_idle_gpu_is_not_said_to_cost_little_because_the_gpu_works(tmp_path: Path) -> None:
+def test_a_wait_beside_an_idle_gpu_is_not_said_to_cost_little_because_the_gpu_works(tmp_path):
     def meanwhile(*events: Event) -> str:
         return f"{told(trace_of(tmp_path, *events), 'blocking_calls').claims['meanwhile']}"
 
@@ -65,7 +61,7 @@ def test_a_wait_beside_an_idle_gpu_is_not_said_to_cost_little_because_the_gpu_wo
 
 
 @pytest.mark.parametrize("name", ["gloo:all_reduce", "mpi:all_reduce", "ucc:all_reduce"])
-def test_a_collective_on_the_cpu_is_not_its_overhead(tmp_path: Path, name: str) -> None:
+def test_a_collective_on_the_cpu_is_not_its_overhead(tmp_path, name):
     events: list[Event] = []
     for n in range(3):
         at = 40_000.0 * n
@@ -82,7 +78,7 @@ def test_a_collective_on_the_cpu_is_not_its_overhead(tmp_path: Path, name: str) 
     assert words_of_all(Part(trace))["dispatch"] == "mostly a collective on the CPU"
 
 
-def test_a_collective_that_launches_is_not_one_of_the_cpu(tmp_path: Path) -> None:
+def test_a_collective_that_launches_is_not_one_of_the_cpu(tmp_path):
     events: list[Event] = []
     for n in range(3):
         at = 10_000.0 * n
@@ -91,7 +87,7 @@ def test_a_collective_that_launches_is_not_one_of_the_cpu(tmp_path: Path) -> Non
     assert "talking_ns" not in told(trace_of(tmp_path, *events), "overhead_bound").claims
 
 
-def test_python_before_the_first_kernel_is_looked_at(tmp_path: Path) -> None:
+def test_python_before_the_first_kernel_is_looked_at(tmp_path):
     events = [step(6, 0, 39_100), cpu("a.py(1): main", 1, 39_000, "python_function")]
     events.append(cpu("video.py(129): preprocess", 90, 26_700, "python_function"))
     events.append(cpu("overrides.py(9): handle", 27_050, 70, "python_function"))
@@ -101,7 +97,7 @@ def test_python_before_the_first_kernel_is_looked_at(tmp_path: Path) -> None:
     assert (within.name, within.ns) == ("preprocess", 26_700_000)
 
 
-def test_a_first_call_gets_the_advice_on_first_calls(tmp_path: Path) -> None:
+def test_a_first_call_gets_the_advice_on_first_calls(tmp_path):
     def advice(*more: Event) -> str:
         events = [*run(10, 10, 1), *run(9_000, 10, 99), *more]
         return f"{told(trace_of(tmp_path, *events), 'overhead_bound').claims['advice']}"
@@ -114,7 +110,7 @@ def test_a_first_call_gets_the_advice_on_first_calls(tmp_path: Path) -> None:
     assert advice(*frees) == "allocation"
 
 
-def test_gpu_events_that_were_left_out_are_not_said_to_be_missing(tmp_path: Path) -> None:
+def test_gpu_events_that_were_left_out_are_not_said_to_be_missing(tmp_path):
     odd = [kernel(10, 130_000, 1), kernel(20, 120_000, 2, stream=8)]
     trace = trace_of(tmp_path, cpu("Broadcast", 0, 300), launch(5, 1), launch(8, 2), *odd)
     assert trace.implausible[[trace.name_of(i) in ("k1", "k2") for i in range(len(trace))]].all()

@@ -155,7 +155,7 @@ def test_several_devices(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["train", "train_ddp", "llm_decode", "matmul_add_64_cold"])
-def test_screen_text_markdown_and_json_say_the_same(name: str) -> None:
+def test_screen_text_markdown_and_json_say_the_same(name):
     part = Part(load(SAMPLES / f"{name}.json.gz"))
     answer, document = summary_answer(part), last(part)
     text, screen = answer.text(110), "\n".join(placed(document, 63))
