@@ -20,10 +20,10 @@ import tracetui as tt
 from tracetui.capture import run as capture_run
 from tracetui.capture.events import Cancelled, Failed
 from tracetui.core import plugins
+from tracetui.views.registry import OURS
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = str(SAMPLES / "train.json.gz")
-VIEWS = ("table", "gaps", "summary", "steps", "findings", "efficiency", "whatif")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_the_types_that_a_users_script_sees(tmp_path: Path) -> None:
     assert "Found 1 error" in ran.stdout
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", OURS)
 def test_an_answer_is_what_the_command_prints(train: tt.Trace, name: str) -> None:
     answer = train.view(name)
     said = output(name, TRAIN, "--json")
@@ -92,9 +92,9 @@ def test_an_answer_is_what_the_command_prints(train: tt.Trace, name: str) -> Non
 
 
 def test_the_rows_of_each_view(train: tt.Trace) -> None:
-    assert list(tt.views) == list(VIEWS)
-    data = {name: train.view(name).data() for name in VIEWS}
-    rows = {name: train.view(name).rows for name in VIEWS}
+    assert list(tt.views) == list(OURS)
+    data = {name: train.view(name).data() for name in OURS}
+    rows = {name: train.view(name).rows for name in OURS}
     assert rows["table"] == data["table"]
     assert [{**gap, "device": 0} for gap in data["gaps"]["devices"][0]["gaps"]] == rows["gaps"]
     assert rows["steps"] == data["steps"]["steps"]
@@ -178,7 +178,7 @@ def test_a_notebook_shows_names_as_text(tmp_path: Path) -> None:
     assert f"and {len(answer) - 20} more rows" in shown.texts
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", OURS)
 def test_frames(train: tt.Trace, name: str) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
