@@ -18,10 +18,10 @@ import tracetui as tt
 from tracetui.capture import run as capture_run
 from tracetui.capture.events import Cancelled, Failed
 from tracetui.core import plugins
+from tracetui.views.registry import OURS
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = str(SAMPLES / "train.json.gz")
-VIEWS = ("table", "gaps", "summary", "steps", "findings", "efficiency", "whatif")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_the_types_that_a_users_script_sees(tmp_path):
     assert "Found 1 error" in ran.stdout
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", OURS)
 def test_an_answer_is_what_the_command_prints(train, name):
     answer = train.view(name)
     assert json.loads(output(name, TRAIN, "--json").stdout) == json.loads(json.dumps(answer.data()))
@@ -89,9 +89,9 @@ def test_an_answer_is_what_the_command_prints(train, name):
 
 
 def test_the_rows_of_each_view(train):
-    assert list(tt.views) == list(VIEWS)
-    data = {name: train.view(name).data() for name in VIEWS}
-    rows = {name: train.view(name).rows for name in VIEWS}
+    assert list(tt.views) == list(OURS)
+    data = {name: train.view(name).data() for name in OURS}
+    rows = {name: train.view(name).rows for name in OURS}
     assert rows["table"] == data["table"]
     assert [{**gap, "device": 0} for gap in data["gaps"]["devices"][0]["gaps"]] == rows["gaps"]
     assert rows["steps"] == data["steps"]["steps"]
@@ -175,7 +175,7 @@ def test_a_notebook_shows_names_as_text(tmp_path):
     assert f"and {len(answer) - 20} more rows" in shown.texts
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("name", OURS)
 def test_frames(train, name):
     pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

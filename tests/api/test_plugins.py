@@ -21,6 +21,7 @@ from tracetui.cli.main import main
 from tracetui.core import plugins
 from tracetui.rules import RULES
 from tracetui.trace import load, result_cache, saved
+from tracetui.views.registry import OURS
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "plugin"
 Install = Callable[..., None]
@@ -289,7 +290,7 @@ def test_a_view_that_fails_is_an_error_of_one_line(install, trace, code, why):
 def test_a_view_that_is_none_or_takes_our_name(install, trace, point):
     before = command("view", "gaps", trace)
     install(VIEW.format("pass"), views=point)
-    assert list(tt.views) == ["table", "gaps", "summary", "steps", "findings", "efficiency", "whatif"]
+    assert list(tt.views) == list(OURS)
     assert command("view", "gaps", trace)[:2] == before[:2]
     assert len(plugins.problems()) == 1
 

@@ -106,7 +106,7 @@ def test_data_loading_of_several_ranks_is_told_of_each(tmp_path):
     (finding,) = [
         one for one in find_findings(Part(trace_of(tmp_path, *joined(*ranks)))) if one.rule == "data_loading"
     ]
-    assert finding.title == "Data loading takes 8.0% of the step"
+    assert f"{finding.claims['share']}" == "8.0% of the step"
 
 
 def test_shown_and_in_json(tmp_path):

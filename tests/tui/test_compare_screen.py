@@ -265,7 +265,7 @@ async def test_e_explains_a_row_of_the_averages_of_both():
 
 async def test_the_averages_of_both_are_sorted_and_lead_to_both():
     app = two()
-    async with app.run_test(size=(160, 40)) as pilot:
+    async with app.run_test(size=(200, 40)) as pilot:
         screen = await compared(pilot)
         await pilot.press("P")
         await until(pilot, lambda: screen.area.open is not None and screen.area.open.table is not None)

@@ -12,6 +12,7 @@ from tracetui.analysis.calls.averages import averages_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import efficiency_of
 from tracetui.analysis.steps.scope import step_table_of
+from tracetui.rules import find_findings
 from tracetui.trace import load
 from tracetui.views import markdown
 from tracetui.views.document import Block, Document, Entry
@@ -55,6 +56,8 @@ def said(overview: Document) -> dict[str, list[tuple[str, ...]]]:
 
 def test_of_two_steps(two_steps):
     found = last(two_steps)
+    verdict, *findings = find_findings(two_steps)
+    assert [one.rule for one in (verdict, *findings)] == ["overhead_bound", "hotspot", "exposed_copies"]
     assert said(found) == {
         "time": [
             ("compute", "400 µs", "42%", "kernels at work"),  # of (1,000 + 900) / 2
@@ -64,10 +67,7 @@ def test_of_two_steps(two_steps):
             ("launch", "20.0 µs", "2.1%", "launch on its way"),
             ("queued", "10.0 µs", "1.1%", "queued, not started"),
         ],
-        "findings": [
-            ("low", "gemm takes 68% of kernel and copy time"),  # outside, too
-            ("low", "Copies while nothing computes take 5.3% of the steps"),
-        ],
+        "findings": [("low", one.title) for one in findings],
         "file": [],
         "ops": [  # less the 4 us of a launch
             ("aten::mm", "96.0 µs", "11%", "1 ×", ""),

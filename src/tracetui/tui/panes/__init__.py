@@ -23,7 +23,7 @@ class PaneSpec(NamedTuple):
     fits the trace."""
 
 
-FREE = "ikU"
+FREE = "".join(letter for letter in "ikU" if letter not in {view.letter for view in OURS.values()})
 """Letters that no other key has."""
 
 
