@@ -335,3 +335,25 @@ def test_the_first_steps_are_slow_for_what_they_do_first(
             events += [launch(at + 450, 90 + n, long), kernel(at + 460 + long, 5, 90 + n, name=f"new{n}")]
         at += 510 + long
     assert bool(found(trace_of(tmp_path, *events), "slow_steps")) is fires
+
+
+def loads_first(loading: float, ends: float = 600_000) -> list[Event]:
+    """The first launch, which returns as its kernel starts, and some usual ones."""
+    load = cpu("Lazy Function Loading", loading, 50, "overhead")
+    first = [cpu("aten::add", 90, ends), launch(100, 90, ends), kernel(600_090, 100, 90, name="k")]
+    return [load, *first, *usual(601_000, 1)]
+
+
+def test_a_launch_that_waits_after_loading_is_in_flight(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, *loads_first(105))
+    assert not len(first_calls(trace))
+    assert not len(first_ops(trace, first_calls(trace)))
+    assert not found(trace, "initialisation")
+    assert dict(verdict_of(Part(trace)).left_out) == {"in flight": 599_950_000, "initialisation": 50_000}
+
+
+@pytest.mark.parametrize("events", [loads_first(600_030), loads_first(105)[1:]])
+def test_a_first_launch_that_loads_at_its_end(tmp_path: Path, events: list[Event]) -> None:
+    trace = trace_of(tmp_path, *events)
+    assert len(first_calls(trace)) == 1
+    assert "in flight" not in dict(verdict_of(Part(trace)).left_out)

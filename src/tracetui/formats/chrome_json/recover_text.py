@@ -44,6 +44,13 @@ _NO_VALUE = pattern(rb"[^\x00-\x1fA-Za-z_+-]")
 """What no value begins with, nor a word that may stand for one."""
 _WORD_BEGUN = pattern(rb"\b(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)\Z")
 
+_BEGINS = pattern(rb'\{\s*"ph": "X", "cat": "[^"\\\n]*", "name": "([^\n]*?)", "pid": ')
+"""How PyTorch writes an event: a quotation mark in the name stands there without a backslash."""
+_QUOTE = pattern(rb'(\\.)|"')
+_FIELD = pattern(rb'",\s*"[^"]*"\s*:')
+_QUOTED = 1 << 14
+"""No more of an event with such a name is looked at."""
+
 _BUDGET = 32
 """Bytes that failed attempts may read, for each byte of the text; and what else they cost, in bytes:"""
 _ATTEMPT, _TOO_DEEP, _PER_TOKEN = 256, 1 << 17, 256
@@ -143,6 +150,15 @@ def recover_text(text: bytes, end: str) -> Recovered:
             at = closing.end() if closing else len(text)
             continue
         out.budget -= failed - begin + _ATTEMPT
+        quoted = _unquoted(text, begin) if out.budget > 0 else None
+        if quoted is not None:
+            mended, brace = quoted
+            out.budget -= _QUOTED
+            _between(text, done, begin, hopeless, out)
+            _keep(mended, begin, brace, out)
+            done = at = brace
+            open_ = -1
+            continue
         at = begin + 1
         if _is_hopeless(text, failed, why):
             hopeless.add(begin)
@@ -202,6 +218,8 @@ def _together(text: bytes, out: Recovered, final: bool) -> int:
             out.events.append(found.pieces[i])
             out.places.append((begin, end))
             out.notes += [(kind, begin) for kind in found.notes.get(i, ())]
+        elif _unquoted(text, begin):
+            break
         elif _holds_none(text, begin, end):
             out.notes += [] if is_nothing(text[begin:end]) else [("broken_event", begin)]
         else:
@@ -310,6 +328,24 @@ def _mended(piece: bytes) -> tuple[bytes, list[str]] | None:
         return None
     made, kinds = repair_event(piece)
     return (made, kinds) if made is not None and decodes(made) and is_event(made) else None
+
+
+def _unquoted(text: bytes, begin: int) -> tuple[tuple[bytes, list[str]], int] | None:
+    """(the event that opens at `begin`, as of `_mended`; where it ends) if its name has quotation marks without
+    a backslash; else None."""
+    piece = text[begin : begin + _QUOTED]
+    found = _BEGINS.match(piece)
+    if found is None or _FIELD.search(found[1]):
+        return None
+    name = _QUOTE.sub(lambda quote: quote[1] or b'\\"', found[1])
+    if name == found[1]:
+        return None
+    made = piece[: found.start(1)] + name + piece[found.end(1) :]
+    brace, _ = _closing(made, 0, len(made), _TOKENS)
+    made = made[:brace]
+    mended = (made, []) if decodes(made) and is_event(made) else _mended(made)
+    longer = len(name) - len(found[1])
+    return mended and ((mended[0], ["quotes", *mended[1]]), begin + brace - longer)
 
 
 def _keep(mended: tuple[bytes, list[str]], begin: int, end: int, out: Recovered) -> None:
