@@ -152,11 +152,10 @@ def recover_text(text: bytes, end: str) -> Recovered:
         out.budget -= failed - begin + _ATTEMPT
         quoted = _unquoted(text, begin) if out.budget > 0 else None
         if quoted is not None:
-            mended, brace = quoted
             out.budget -= _QUOTED
             _between(text, done, begin, hopeless, out)
-            _keep(mended, begin, brace, out)
-            done = at = brace
+            _keep(quoted[0], begin, quoted[1], out)
+            done = at = quoted[1]
             open_ = -1
             continue
         at = begin + 1
@@ -331,8 +330,8 @@ def _mended(piece: bytes) -> tuple[bytes, list[str]] | None:
 
 
 def _unquoted(text: bytes, begin: int) -> tuple[tuple[bytes, list[str]], int] | None:
-    """(the event that opens at `begin`, as of `_mended`; where it ends) if its name has quotation marks without
-    a backslash; else None."""
+    """(the event that opens at `begin`, as of `_mended`; where it ends) if its name has quotation marks
+    without a backslash; else None."""
     piece = text[begin : begin + _QUOTED]
     found = _BEGINS.match(piece)
     if found is None or _FIELD.search(found[1]):
