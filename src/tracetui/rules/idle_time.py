@@ -15,6 +15,7 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union, lane_calls_of
 from tracetui.analysis.idle.idle_device import (
     IdleDevice,
+    edges_of,
     first_call,
     idle_after_all_work,
     idle_devices,
@@ -288,10 +289,14 @@ def tell_idle(
         verdict_of(idle.part),
         cause_variants(idle.part.trace, causes_of(idle.part)),
     )
+    sync = CAUSES.index("sync")
     if 2 * idle.talking > idle.dispatch > 0:
         variants["dispatch"] = "talking"
     if 2 * idle.in_graphs > int(idle.causes[CAUSES.index("host")]) > 0:
         variants["host"] = "in graphs"
+    pieces, _, event = edges_of(part)[idle.place]
+    if 2 * int(pieces[event < 0, sync].sum()) > int(idle.causes[sync]) and len(gaps_of(part).devices) > 1:
+        variants["sync"] = "sync at the end"
     device = device_text(part, idle.gaps)
     largest = (Named(variants.get(CAUSES[i], CAUSES[i]), ns=int(idle.causes[i])) for i in idle.largest)
     known: dict[str, Claim] = {

@@ -34,10 +34,11 @@ SEVERAL_GAPS = 10
 """Of fewer, one that takes half of the idle time is nothing special."""
 NO_REASON = "back to back"
 _COMPUTES_NOTHING = re.compile(
-    r"aten::(?:empty|resize_|set_|detach|view|as_strided)|autograd::engine::|\w{1,200}Backward\d+$"
+    r"aten::(?:empty|resize_|set_|detach|view|as_strided|_nested_view)|autograd::engine::|\w{1,200}Backward\d+$"
+    r"|Python(?:Subclass|DispatchMode)$"
 )
 """If one of these, or a view, takes long, something kept the thread from going on. What a node of PyTorch's
-own gradients computes is in ops inside it."""
+own gradients computes is in ops inside it, and what a class of tensors or a mode written in Python does."""
 ON_CPU_SHARE = 0.2
 """From this share of `dispatch` on, ops that compute on the CPU are told."""
 LONG_NS = 50_000
