@@ -424,3 +424,25 @@ def test_the_outermost_op_of_a_lane_of_twenty_thousand_levels(tmp_path: Path) ->
     trace = trace_of(tmp_path, *ops, note("alone", 5 * deep, 1, ops[0]["tid"]))
     at = np.array([0, 1, deep // 2, deep - 1, deep])
     assert _outermost_ops(trace, at).tolist() == [0, 0, 0, 0, deep]
+
+
+def test_the_last_step_has_its_backward_pass(tmp_path: Path) -> None:
+    """The thread of the backward pass goes on after the main thread's last launch."""
+    events: list[Event] = []
+    for n in range(8):
+        start, first = 100 * n, 20 * n
+        for i, name in enumerate("abcbcd"):
+            events += [
+                launch(start + 5 * i, first + i, 2),
+                kernel(start + 5 * i + 3, 1, first + i, name=name),
+            ]
+        for i, name in enumerate("defg"):
+            at = start + 40 + 10 * i
+            engine = cpu("autograd::engine::evaluate_function: X", at - 1, 8)
+            call = launch(at, first + 10 + i)
+            events += [one | {"tid": 10} for one in (engine, call)]
+            events.append(kernel(at + 6, 3, first + 10 + i, name=name))
+        events.append(cpu("cudaStreamSynchronize", start + 90, 0.2, "cuda_runtime"))
+    steps = found(tmp_path, *events)
+    assert (steps.source, len(steps)) == ("repeats", 8)
+    assert spans(steps)[-1] == (700, 777)

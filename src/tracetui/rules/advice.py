@@ -227,7 +227,11 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         return claim_advice("launches left out" if left_out else "no ids")
     if main == "allocation":
         return allocation_advice(part)
-    if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(part) and not _first_takes_most(part):
+    if (
+        "allocation" in (CAUSES[i] for i in idle.largest)
+        and _frees(part)
+        and not (_first_takes_most(part) or _for_graphs(part))
+    ):
         if main in ADVICE:
             return claim_advice("allocation", main)
         return more_per_launch(part, before=("allocation",))
@@ -359,7 +363,7 @@ def allocation_advice(part: Part) -> dict[str, Claim]:
         return claim_advice("no caching")
     if _first_takes_most(part):
         return claim_advice("first allocation")
-    if 2 * at_captures(part) > slices_of(part, Kind.RUNTIME, is_allocation).time:
+    if _for_graphs(part):
         return claim_advice("graph pool")
     if _frees(part):
         failed = len(named_instants(trace, OUT_OF_MEMORY))
@@ -372,19 +376,18 @@ def allocation_advice(part: Part) -> dict[str, Claim]:
     return claim_advice("every step" if several else "first requests")
 
 
-def at_captures(part: Part) -> int:
-    """How long memory is allocated and freed for graphs that are captured, ns: meanwhile, and right before,
-    where the allocator frees what it kept (`torch.cuda.graph` calls `empty_cache`)."""
+def _for_graphs(part: Part) -> bool:
+    """Whether most of the time in which memory is allocated and freed is for graphs that are captured:
+    meanwhile, and right before, where the allocator frees what it kept (`torch.cuda.graph` makes it)."""
     at, captured = slices_of(part, Kind.RUNTIME, is_allocation), capture_times(part.trace)
     if not len(captured):
-        return 0
-    freed, launched = at.named("Free"), np.sort(part.trace.start[launch_calls_of(part)])
-    inside = at[captured.overlap(at.start, at.end) > 0].time
-    begins = np.sort(captured.start)
+        return False
+    inside, freed = at[captured.overlap(at.start, at.end) > 0].time, at.named("Free")
+    launched, begins = np.sort(part.trace.start[launch_calls_of(part)]), np.sort(captured.start)
     place = np.searchsorted(begins, freed.end)
-    before = np.append(begins, 0)[place]
-    between = np.searchsorted(launched, before) - np.searchsorted(launched, freed.end)
-    return inside + freed[(place < len(begins)) & (between <= NEXT_TO)].time
+    until = np.append(begins, 0)[place]
+    between = np.searchsorted(launched, until) - np.searchsorted(launched, freed.end)
+    return 2 * (inside + freed[(place < len(begins)) & (between <= NEXT_TO)].time) > at.time
 
 
 def _without_cache(part: Part) -> bool:
