@@ -103,7 +103,7 @@ ADVICE = {
     "call, such as another thread in a CUDA call, the driver, or other programs on the CPU.",
     "less memory": "Some requests failed, and before each the allocator freed what it kept: use less memory, "
     "or smaller batches.",
-    "another GPU": "It waits for what another GPU computes: split the batch, so that each GPU works on one "
+    "another GPU": "One GPU waits for what another computes: split the batch, so that each GPU works on one "
     "part while another works on the next, or give each a whole copy of the model.",
     "uneven": "Another GPU works on in that time: divide the work more evenly.",
     "after the last work": "Look at what the program does after its last work on the GPU, or stop recording "
