@@ -127,3 +127,15 @@ def test_gpus_in_turn(tmp_path: Path, sent: bool) -> None:
 def test_collecting_garbage(tmp_path: Path, name: str, advised: str) -> None:
     trace = trace_of(tmp_path, *rounds(cpu(name, 100, 800, "python_function"), cpu("aten::mm", 905, 50)))
     assert advice(trace, *IDLE) == [advised]
+
+
+@pytest.mark.parametrize(("inside", "advised"), [(False, "in annotation"), (True, "more per launch")])
+def test_a_hook_of_a_gradient(tmp_path: Path, inside: bool, advised: str) -> None:
+    node = cpu("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 100, 850)
+    hook = cpu("train.py(49): slow", 110, 810, "python_function")
+    sleep = cpu("<built-in function sleep>", 112, 800, "python_function")
+    ops = [cpu("aten::detach", 114, 2)] if inside else []
+    trace = trace_of(tmp_path, *rounds(node, hook, sleep, *ops))
+    assert advice(trace, *IDLE) == [advised]
+    finding = next(each for each in find_findings(Part(trace)) if each.rule in IDLE)
+    assert ("The CPU was in slow for " in finding.text) is not inside

@@ -237,6 +237,8 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         return more_per_launch(part, before=("allocation",))
     if main in LAUNCHING and launched_by_rnn(part):
         return claim_advice("rnn")
+    if main == "dispatch" and idle.function_in_ops[0]:
+        return claim_advice("in annotation", annotation=idle.function_in_ops[0])
     if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
         if 2 * idle.during(can_be_fused(part)) > idle.idle:
             return claim_advice("optimizer on the CPU")

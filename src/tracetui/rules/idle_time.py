@@ -330,6 +330,8 @@ def _meanwhile(part: Part, idle: IdleDevice) -> dict[str, Claim]:
     if idle.in_graphs >= 0.1 * idle.idle:
         claims["in_graphs_ns"] = Time(idle.in_graphs)
     within, within_time = ("", 0) if claims else idle.enclosing_slice
+    if not claims and not within and idle.main == "dispatch":
+        within, within_time = idle.function_in_ops
     if within:
         claims["within"] = Names((Named(within, ns=within_time),))
     if not claims and (slow := long_calls(part, idle)):

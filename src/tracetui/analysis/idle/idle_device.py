@@ -130,6 +130,12 @@ class IdleDevice:
         return _within(self.part, self)
 
     @cached_property
+    def function_in_ops(self) -> tuple[str, int]:
+        """The function of Python that ops call, such as a hook of a gradient, and that runs no op, in which
+        the CPU was for most of `dispatch`, "" for none; and for how long."""
+        return _in_ops(self.part, self)
+
+    @cached_property
     def on_cpu(self) -> tuple[str, int, int]:
         """The ops that work on the CPU for much of `dispatch`, "" for none; for how long; their calls."""
         return _on_cpu(self.part, self.gaps, self.dispatch)[:3]
@@ -243,6 +249,24 @@ def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
     category = "python_function" if kind == Kind.PYTHON else "user_annotation"
     return (short_name(name, category), time) if told else ("", 0)
+
+
+def _in_ops(part: Part, idle: IdleDevice) -> tuple[str, int]:
+    """The outermost functions of one name that are most of `dispatch`; how long a device was idle then."""
+    trace, at = part.trace, idle.why.activity.astype(np.int64)
+    time = idle.why.pieces[:, CAUSES.index("dispatch")]
+    python = trace.kind == Kind.PYTHON
+    at, time = at[(at >= 0) & python[at]], time[(at >= 0) & python[at]]
+    around = trace.parent[at]
+    while (within := (around >= 0) & python[around]).any():
+        at = np.where(within, around, at)
+        around = trace.parent[at]
+    ops = slices_of(part, Kind.CPU_OP).at
+    mine = (around >= 0) & (trace.kind[around] == Kind.CPU_OP) & ~any_inside(trace, ops, at)
+    top = next(iter(Slices(trace, at[mine]).by_name(time[mine])), None)
+    if top is None or 2 * top.time <= idle.dispatch:
+        return "", 0
+    return short_name(top.name, "python_function"), top.time
 
 
 def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int, bool]:
