@@ -519,3 +519,7 @@ def test_a_main_loop_that_is_cut_short(types: str, dtype: str | None, tile: str 
     assert decode(name).dtype == dtype
     if tile:
         assert decode(name).tile == tile
+
+
+def test_a_name_of_inductor_without_words() -> None:
+    assert decode("triton_").short == "triton"

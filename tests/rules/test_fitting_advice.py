@@ -139,3 +139,13 @@ def test_a_hook_of_a_gradient(tmp_path: Path, inside: bool, advised: str) -> Non
     assert advice(trace, *IDLE) == [advised]
     finding = next(each for each in find_findings(Part(trace)) if each.rule in IDLE)
     assert ("The CPU was in slow for " in finding.text) is not inside
+
+
+@pytest.mark.parametrize(("streams", "advised"), [(6, "new streams"), (2, "first requests")])
+def test_memory_of_streams_that_come_and_go(tmp_path: Path, streams: int, advised: str) -> None:
+    events: list[Event] = [cpu("aten::mm", 0, 40)]
+    for n in range(6):
+        events.append(cpu("cudaMalloc", 1000 * n + 50, 600, "cuda_runtime"))
+        events += run(1000 * n + 700, 250, n + 1, tid=10 + n % streams)
+        events[-1]["args"] |= {"stream": 10 + n % streams}
+    assert advice(trace_of(tmp_path, *events), *IDLE) == [advised]

@@ -55,6 +55,7 @@ LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
 COPIED_SHARE = 0.3
 MANY_TENSORS, FREED_SHARE = 50, 0.8
+SEVERAL_STREAMS = 4
 NEXT_TO = 5
 """At most so many launches, of what a capture prepares, come between freeing and the capture."""
 _MALLOC, _FREE = re.compile(r"(?:cuda|hip)Malloc"), re.compile(r"(?:cuda|hip)Free")
@@ -172,6 +173,8 @@ ADVICE = {
     "graph pool": "Capturing a CUDA graph frees what the allocator kept, and the graph gets memory of its "
     "own. A program does this once per graph: record after it.",
     "out of the loop": "Take torch.cuda.synchronize() and similar calls out of the loop, or wait later.",
+    "new streams": "Next to nothing is freed here, and streams come and go: the allocator keeps memory by "
+    "stream, so each new one asks for its own. Create streams once and use them again.",
     "first requests": "Next to nothing is freed here, so these are first requests. Warm up with the largest "
     "shapes.",
 }
@@ -375,7 +378,18 @@ def allocation_advice(part: Part) -> dict[str, Claim]:
         return claim_advice("pin a few")
     again = np.count_nonzero(np.unique(step_of(steps, at.start)) >= 0)
     several = part.is_whole and again > 2 and 2 * again > len(steps)
+    if _streams_come_and_go(part):
+        return claim_advice("new streams")
     return claim_advice("every step" if several else "first requests")
+
+
+def _streams_come_and_go(part: Part) -> bool:
+    """Whether most streams with kernels, and several, are used for less than half of the time."""
+    at = slices_of(part, Kind.KERNEL)
+    lanes = np.unique(at.lane)
+    used = [at[at.lane == lane] for lane in lanes[:MANY_TENSORS]]
+    brief = sum(2 * int(one.end.max() - one.start.min()) < part.length for one in used)
+    return brief >= SEVERAL_STREAMS and 2 * brief > len(lanes)
 
 
 def _for_graphs(part: Part) -> bool:
