@@ -18,6 +18,7 @@ from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.idle_device import edges_of
+from tracetui.analysis.idle.split import COLUMNS, split_of
 from tracetui.analysis.idle.verdict import PARTS
 from tracetui.analysis.idle.waits import (
     BLOCKING_NS,
@@ -205,12 +206,12 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
 def _held_up(part: Part) -> int:
     """How long devices are idle because the CPU waited, ns. Not the one that is done while another works on:
     it gets no more work."""
-    causes, sync = verdict_of(part).causes, CAUSES.index("sync")
-    if not causes:
-        return 0
-    edges = edges_of(part) if len(gaps_of(part).devices) > 1 else []
-    done = sum(int(pieces[event < 0, sync].sum()) for pieces, _, event in edges)
-    return max(0, int(causes[sync]) - done)
+    causes, sync, devices = verdict_of(part).causes, CAUSES.index("sync"), len(gaps_of(part).devices)
+    if not causes or devices < 2:
+        return int(causes[sync]) if causes else 0
+    done = np.zeros((devices, len(COLUMNS)), np.int64)
+    done[:, COLUMNS.index("sync")] = [int(cut[event < 0, sync].sum()) for cut, _, event in edges_of(part)]
+    return max(0, int(causes[sync]) - int(split_of(part).judged(done).sum()))
 
 
 def _in_barriers(part: Part, parent: I64) -> Bool:
