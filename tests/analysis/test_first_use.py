@@ -381,3 +381,25 @@ def test_only_what_initializes_makes_an_op_one_of_initialisation(tmp_path):
     assert lengths_of(trace, first_ops(trace, first_calls(trace))) == [2000]
     trace = trace_of(tmp_path, *ops, inner[0] | {"name": "cudaMemcpyAsync"})
     assert lengths_of(trace, first_ops(trace, first_calls(trace))) == []
+
+
+def loads_first(loading: float, ends: float = 600_000) -> list[Event]:
+    """The first launch, which returns as its kernel starts, and some usual ones."""
+    load = cpu("Lazy Function Loading", loading, 50, "overhead")
+    first = [cpu("aten::add", 90, ends), launch(100, 90, ends), kernel(600_090, 100, 90, name="k")]
+    return [load, *first, *usual(601_000, 1)]
+
+
+def test_a_launch_that_waits_after_loading_is_in_flight(tmp_path):
+    trace = trace_of(tmp_path, *loads_first(105))
+    assert not len(first_calls(trace))
+    assert not len(first_ops(trace, first_calls(trace)))
+    assert not found(trace, "initialisation")
+    assert dict(verdict_of(Part(trace)).left_out) == {"in flight": 599_950_000, "initialisation": 50_000}
+
+
+@pytest.mark.parametrize("events", [loads_first(600_030), loads_first(105)[1:]])
+def test_a_first_launch_that_loads_at_its_end(tmp_path, events):
+    trace = trace_of(tmp_path, *events)
+    assert len(first_calls(trace)) == 1
+    assert "in flight" not in dict(verdict_of(Part(trace)).left_out)

@@ -509,3 +509,7 @@ def test_a_main_loop_that_is_cut_short(types, dtype, tile):
     assert decode(name).dtype == dtype
     if tile:
         assert decode(name).tile == tile
+
+
+def test_a_name_of_inductor_without_words() -> None:
+    assert decode("triton_").short == "triton"

@@ -704,3 +704,25 @@ def test_what_another_thread_launches_before_each(tmp_path, forward, skip, start
     steps = found(tmp_path, cpu("x", 0, 1) | {"tid": 77, "pid": 77}, *events)
     assert [start for start, _ in spans(steps)] == starts
     assert [end for _, end in spans(steps)][:-1] == starts[1:]
+
+
+def test_the_last_step_has_its_backward_pass(tmp_path):
+    """The thread of the backward pass goes on after the main thread's last launch."""
+    events: list[Event] = []
+    for n in range(8):
+        start, first = 100 * n, 20 * n
+        for i, name in enumerate("abcbcd"):
+            events += [
+                launch(start + 5 * i, first + i, 2),
+                kernel(start + 5 * i + 3, 1, first + i, name=name),
+            ]
+        for i, name in enumerate("defg"):
+            at = start + 40 + 10 * i
+            engine = cpu("autograd::engine::evaluate_function: X", at - 1, 8)
+            call = launch(at, first + 10 + i)
+            events += [one | {"tid": 10} for one in (engine, call)]
+            events.append(kernel(at + 6, 3, first + 10 + i, name=name))
+        events.append(cpu("cudaStreamSynchronize", start + 90, 0.2, "cuda_runtime"))
+    steps = found(tmp_path, *events)
+    assert (steps.source, len(steps)) == ("repeats", 8)
+    assert spans(steps)[-1] == (700, 777)

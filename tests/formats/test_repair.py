@@ -310,3 +310,32 @@ def test_a_long_duration_keeps_its_last_digit(trace_of, monkeypatch):
     for library in (event_builder.LIBRARY, None):
         monkeypatch.setattr(event_builder, "LIBRARY", library)
         assert trace_of(text).duration.tolist() == [9_007_199_254_740_993]
+
+
+def as_pytorch(name: str, start: int) -> str:
+    """An event as PyTorch writes it: the name as it is."""
+    return (
+        f'{{\n    "ph": "X", "cat": "user_annotation", "name": "{name}", "pid": 1, "tid": 1,\n'
+        f'    "ts": {start}, "dur": 2,\n    "args": {{\n      "External id": 3\n    }}\n  }}'
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ['the "q" one', 'it is 5" long', '"', 'ends with "it"', 'a, "b": c', 'a\\"b"']
+)
+def test_quotation_marks_in_a_name(name, trace_of):
+    text = file_with(b",\n  ".join(as_pytorch(name, start).encode() for start in (5, 7)), "lines")
+    trace = trace_of(text)
+    (notice,) = trace.notices
+    assert (notice.kind, notice.level, notice.count) == ("quotes", "repaired", 2)
+    assert notice.offset == text.index(as_pytorch(name, 5).encode())
+    assert trace.phases == {"X": 4}
+    assert list(trace.names).count(name.replace('\\"', '"')) == 1
+    assert trace.event([trace.event(j)["ts"] for j in range(4)].index(7))["args"] == {"External id": 3}
+
+
+@pytest.mark.parametrize("end", ['x", "id": N/A', 'x", "id": 3x'])
+def test_a_broken_field_is_no_part_of_the_name(end, trace_of):
+    trace = trace_of(file_with(as_pytorch(end, 5).encode(), "lines"))
+    assert not any("id" in name for name in trace.names)
+    assert "quotes" not in [notice.kind for notice in trace.notices]

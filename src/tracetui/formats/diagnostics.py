@@ -25,6 +25,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "control_characters": ("repaired", "raw control characters inside text"),
     "bad_utf8": ("repaired", "text that is not UTF-8: bad bytes are shown as \ufffd"),
     "bad_escape": ("repaired", "a lone backslash or half of a surrogate pair in text"),
+    "quotes": ("repaired", "quotation marks in a name, without a backslash"),
     "bare_value": ("repaired", "a value that JSON does not allow (inf, nan, N/A): read as null"),
     "comma": ("repaired", "an extra comma"),
     "unquoted": ("repaired", "a word without quotes"),

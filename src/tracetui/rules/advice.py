@@ -33,9 +33,10 @@ from tracetui.analysis.idle.idle_device import (
     idle_after_all_work,
     long_calls,
 )
+from tracetui.analysis.idle.in_turn import gpus_in_turn_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.idle.waited_for import waited_for_elsewhere, waits_for_others
-from tracetui.analysis.idle.waits import MUCH_NS, sending, waits_in_a_step, waits_in_ops
+from tracetui.analysis.idle.waits import MUCH_NS, sending, waits_in_a_step, waits_in_ops, waits_outside
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import has_kind, name_mask
 from tracetui.analysis.steps.loading import is_loader
@@ -47,18 +48,24 @@ from tracetui.trace.intervals import all_of
 from tracetui.trace.memory import named_instants
 from tracetui.trace.model import I64, Kind
 from tracetui.trace.slices import joined
+from tracetui.trace.unrecorded import capture_times
 
 FREEING_SHARE = 0.1
 LOADING_SHARE = 0.4
 """From this share of the idle time on, the advice is that on data loading."""
 COPIED_SHARE = 0.3
 MANY_TENSORS, FREED_SHARE = 50, 0.8
+SEVERAL_STREAMS = 4
+NEXT_TO = 5
+"""At most so many launches, of what a capture prepares, come between freeing and the capture."""
 _MALLOC, _FREE = re.compile(r"(?:cuda|hip)Malloc"), re.compile(r"(?:cuda|hip)Free")
 _EMPTY = re.compile(r"aten::empty(?:_strided)?")
 """Of what makes tensors, the ops that the trace has."""
 _PINS = re.compile(r"HostAlloc|HostMalloc|HostRegister|MemHostAlloc")
 SEVERAL_WAITS = 3
 """So many waits within a step cut it into pieces."""
+_COLLECT = "<built-in function collect>"
+"""`gc.collect`, in the stacks of Python."""
 _CUDNN = re.compile(r"(?i)cudnn|miopen")
 _ATTENTION = re.compile(r"(?i)attention")
 FIRST_TURN_OFF = (
@@ -97,7 +104,7 @@ ADVICE = {
     "call, such as another thread in a CUDA call, the driver, or other programs on the CPU.",
     "less memory": "Some requests failed, and before each the allocator freed what it kept: use less memory, "
     "or smaller batches.",
-    "another GPU": "It waits for what another GPU computes: split the batch, so that each GPU works on one "
+    "another GPU": "One GPU waits for what another computes: split the batch, so that each GPU works on one "
     "part while another works on the next, or give each a whole copy of the model.",
     "uneven": "Another GPU works on in that time: divide the work more evenly.",
     "after the last work": "Look at what the program does after its last work on the GPU, or stop recording "
@@ -117,8 +124,9 @@ ADVICE = {
     "that starts it and of autograd. Start it in the thread that works, or record every thread: "
     "profile_all_threads=True in torch.profiler's experimental_config.",
     "no ops": "Record CPU activity as well (ProfilerActivity.CPU): the trace does not show what the CPU did. "
-    "If that was on, the ops ran in another thread: the profiler sees those of the thread that starts it and "
-    "of autograd, and with profile_all_threads=True in its experimental_config those of all threads.",
+    "If that was on, the program calls no ops, as where it launches Triton kernels itself, or the ops ran in "
+    "another thread: the profiler sees those of the thread that starts it and of autograd, and with "
+    "profile_all_threads=True in its experimental_config those of all threads.",
     "launches left out": "The calls that launched this work are not in the trace: whatever wrote the file "
     "left them out, or another process made them.",
     "no ids": "The trace shows what the CPU did, but not what launched what: look at both on the timeline.",
@@ -158,8 +166,15 @@ ADVICE = {
     "PYTORCH_NO_CUDA_MEMORY_CACHING=1: unset it. It is for debugging.",
     "pin a few": "Pin a few buffers of host memory once and reuse them in turn, or let "
     "DataLoader(pin_memory=True) do it in its own thread.",
+    "pin once": "Pin buffers of host memory once and reuse them in turn, or let "
+    "DataLoader(pin_memory=True) do it in its own thread: pinning copies on the CPU.",
     "every step": "Every step requests memory again, and next to nothing is freed: look for tensors that are "
     "kept from one step to the next, and for shapes that change, so that no free block fits.",
+    "graph pool": "Capturing a CUDA graph frees what the allocator kept, and the graph gets memory of its "
+    "own. A program does this once per graph: record after it.",
+    "out of the loop": "Take torch.cuda.synchronize() and similar calls out of the loop, or wait later.",
+    "new streams": "Next to nothing is freed here, and streams come and go: the allocator keeps memory by "
+    "stream, so each new one asks for its own. Create streams once and use them again.",
     "first requests": "Next to nothing is freed here, so these are first requests. Warm up with the largest "
     "shapes.",
 }
@@ -201,6 +216,9 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         return claim_advice("uneven" if 2 * _others_work(part, idle) > after else "after the last work")
     if 2 * idle.during(busy_union(trace, data_parallel_calls(part).at)) > idle.idle:
         return data_parallel_advice(part)
+    turns = gpus_in_turn_of(part) if main in ("host", "dispatch") else None
+    if turns and len(turns.sent) and 2 * _while_others(part, idle) > idle.idle:
+        return claim_advice("another GPU")
     if main == "host" and not _has_ops(part) and has_kind(trace, Kind.ANNOTATION):
         theirs = launching_lanes_of(part)[slices_of(part, Kind.ANNOTATION).lane].any()
         return claim_advice("ops left out" if theirs else "ops of other threads")
@@ -212,18 +230,26 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         return claim_advice("launches left out" if left_out else "no ids")
     if main == "allocation":
         return allocation_advice(part)
-    if "allocation" in (CAUSES[i] for i in idle.largest) and _frees(part) and not _first_takes_most(part):
+    if (
+        "allocation" in (CAUSES[i] for i in idle.largest)
+        and _frees(part)
+        and not (_first_takes_most(part) or _for_graphs(part))
+    ):
         if main in ADVICE:
             return claim_advice("allocation", main)
         return more_per_launch(part, before=("allocation",))
     if main in LAUNCHING and launched_by_rnn(part):
         return claim_advice("rnn")
+    if main == "dispatch" and idle.function_in_ops[0]:
+        return claim_advice("in annotation", annotation=idle.function_in_ops[0])
     if main == "dispatch" and 2 * idle.on_cpu[1] >= idle.dispatch:
         if 2 * idle.during(can_be_fused(part)) > idle.idle:
             return claim_advice("optimizer on the CPU")
         if idle.on_cpu_once:
             return claim_advice("first call")
         ops, spent, calls = idle.on_cpu
+        if ops == "aten::_pin_memory":
+            return claim_advice("pin once")
         what = "few on the GPU" if spent < LONG_NS * calls else "on the GPU"
         return claim_advice(what, ops=ops, ops_calls=Count(calls))
     copies, of = _copies(part)
@@ -238,6 +264,8 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         return claim_advice("saved")
     if main == "sync" and sends(part):
         return claim_advice("send")
+    if main == "sync" and waits_outside(part):
+        return claim_advice("out of the loop")
     if slow := long_calls(part, idle):
         return slow_call_advice(slow[0])
     if main == "launch" and idle.one_gap:
@@ -258,7 +286,8 @@ def advice_on(part: Part, idle: IdleDevice) -> dict[str, Claim]:
         if 2 * short.events > short.of and any(CAUSES[i] in LAUNCHING for i in idle.largest):
             both = () if 2 * time["host"] < idle.idle and not within else (look,)
             return more_per_launch(part, both, also) | {"annotation": within}
-        return claim_advice("garbage" if within == "Python GC" else look, annotation=within)
+        collects = within == "Python GC" or (within == "collect" and _COLLECT in trace.names)
+        return claim_advice("garbage" if collects else look, annotation=within)
     return claim_advice(main) if main in ADVICE else more_per_launch(part, after=also)
 
 
@@ -317,6 +346,13 @@ def _others_work(part: Part, idle: IdleDevice) -> int:
     return others.time_in(idle.gaps.last, verdict_window(part)[1])
 
 
+def _while_others(part: Part, idle: IdleDevice) -> int:
+    """How long other devices are busy while this one is idle, in the time that is judged, in ns."""
+    others = all_of([gaps.blocks for gaps in gaps_of(part).devices if gaps.device != idle.gaps.device])
+    begin, end = (np.clip(at, *idle.counted_window) for at in idle.stretches[:2])
+    return int(others.overlap(begin, end).sum())
+
+
 def more_per_launch(
     part: Part, before: tuple[str, ...] = (), after: tuple[str, ...] = ()
 ) -> dict[str, Claim]:
@@ -332,6 +368,8 @@ def allocation_advice(part: Part) -> dict[str, Claim]:
         return claim_advice("no caching")
     if _first_takes_most(part):
         return claim_advice("first allocation")
+    if _for_graphs(part):
+        return claim_advice("graph pool")
     if _frees(part):
         failed = len(named_instants(trace, OUT_OF_MEMORY))
         return claim_advice("less memory" if failed else "allocation")
@@ -340,7 +378,32 @@ def allocation_advice(part: Part) -> dict[str, Claim]:
         return claim_advice("pin a few")
     again = np.count_nonzero(np.unique(step_of(steps, at.start)) >= 0)
     several = part.is_whole and again > 2 and 2 * again > len(steps)
+    if _streams_come_and_go(part):
+        return claim_advice("new streams")
     return claim_advice("every step" if several else "first requests")
+
+
+def _streams_come_and_go(part: Part) -> bool:
+    """Whether most streams with kernels, and several, are used for less than half of the time."""
+    at = slices_of(part, Kind.KERNEL)
+    lanes = np.unique(at.lane)
+    used = [at[at.lane == lane] for lane in lanes[:MANY_TENSORS]]
+    brief = sum(2 * int(one.end.max() - one.start.min()) < part.length for one in used)
+    return brief >= SEVERAL_STREAMS and 2 * brief > len(lanes)
+
+
+def _for_graphs(part: Part) -> bool:
+    """Whether most of the time in which memory is allocated and freed is for graphs that are captured:
+    meanwhile, and right before, where the allocator frees what it kept (`torch.cuda.graph` makes it)."""
+    at, captured = slices_of(part, Kind.RUNTIME, is_allocation), capture_times(part.trace)
+    if not len(captured):
+        return False
+    inside, freed = at[captured.overlap(at.start, at.end) > 0].time, at.named("Free")
+    launched, begins = np.sort(part.trace.start[launch_calls_of(part)]), np.sort(captured.start)
+    place = np.searchsorted(begins, freed.end)
+    until = np.append(begins, 0)[place]
+    between = np.searchsorted(launched, until) - np.searchsorted(launched, freed.end)
+    return 2 * (inside + freed[(place < len(begins)) & (between <= NEXT_TO)].time) > at.time
 
 
 def _without_cache(part: Part) -> bool:

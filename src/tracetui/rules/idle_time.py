@@ -15,6 +15,7 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union, lane_calls_of
 from tracetui.analysis.idle.idle_device import (
     IdleDevice,
+    edges_of,
     first_call,
     idle_after_all_work,
     idle_devices,
@@ -288,10 +289,14 @@ def tell_idle(
         verdict_of(idle.part),
         cause_variants(idle.part.trace, causes_of(idle.part)),
     )
+    sync = CAUSES.index("sync")
     if 2 * idle.talking > idle.dispatch > 0:
         variants["dispatch"] = "talking"
     if 2 * idle.in_graphs > int(idle.causes[CAUSES.index("host")]) > 0:
         variants["host"] = "in graphs"
+    pieces, _, event = edges_of(part)[idle.place]
+    if 2 * int(pieces[event < 0, sync].sum()) > int(idle.causes[sync]) and len(gaps_of(part).devices) > 1:
+        variants["sync"] = "sync at the end"
     device = device_text(part, idle.gaps)
     largest = (Named(variants.get(CAUSES[i], CAUSES[i]), ns=int(idle.causes[i])) for i in idle.largest)
     known: dict[str, Claim] = {
@@ -325,6 +330,8 @@ def _meanwhile(part: Part, idle: IdleDevice) -> dict[str, Claim]:
     if idle.in_graphs >= 0.1 * idle.idle:
         claims["in_graphs_ns"] = Time(idle.in_graphs)
     within, within_time = ("", 0) if claims else idle.enclosing_slice
+    if not claims and not within and idle.main == "dispatch":
+        within, within_time = idle.function_in_ops
     if within:
         claims["within"] = Names((Named(within, ns=within_time),))
     if not claims and (slow := long_calls(part, idle)):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-import numpy as np
-
 from tracetui.analysis.calls.ancestors import op_around
 from tracetui.analysis.calls.data_parallel import data_parallel_calls, trains_data_parallel
 from tracetui.analysis.device_text import device_text
 from tracetui.analysis.device_work import device_work_of, work_time
 from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.in_turn import gpus_in_turn_of
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import slices_of
@@ -22,15 +21,8 @@ from tracetui.rules.advice import advise, data_parallel_advice
 from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Time, says
 from tracetui.rules.model import MEDIUM, OF_WORK, Finding, build_finding
 from tracetui.trace import Kind
-from tracetui.trace.intervals import all_of
 from tracetui.trace.slices import Slices, joined
 
-TAKES_PART = 0.15
-"""Of the busy time of all GPUs: one that has less only helps the others."""
-BUSY_SHARE = 0.5
-"""Of the time: where the GPUs, in turn, are busy for less, something else holds them up."""
-AT_ONCE = 0.1
-"""Of the time in which any of them is busy."""
 HIGH_SHARE = 0.8
 NAMED = 4
 _MOVES = {"Broadcast", "Scatter", "Gather", "BroadcastBackward", "ScatterBackward", "GatherBackward"}
@@ -40,21 +32,16 @@ def gpus_in_turn(part: Part) -> Iterator[Finding]:
     """Several GPUs are busy, but hardly ever at the same time."""
     trace, (low, high) = part.trace, verdict_window(part)
     devices = gaps_of(part.whole).devices
-    busy = np.array([device.blocks.time_in(low, high) for device in devices])
-    used = np.flatnonzero(busy > TAKES_PART * busy.sum())
-    if len(used) < 2 or len({trace.rank_of(devices[i].device) for i in used}) > 1:
+    turns = gpus_in_turn_of(part)
+    if turns is None:
         return
-    any_of_them = all_of([devices[i].blocks for i in used]).time_in(low, high)
-    together = int(busy[used].sum()) - any_of_them
-    if any_of_them < BUSY_SHARE * (high - low) or together >= AT_ONCE * any_of_them:
-        return
-    sent = slices_of(part, Kind.MEMCPY, lambda name: "PtoP" in name).at
+    used, busy, any_of_them = turns.used, turns.busy, turns.any_of_them
     works = [Slices(trace, work_of_devices(trace)[devices[i].device]).longest_first() for i in used]
     yield build_finding(
         "gpus_in_turn",
         "high" if any_of_them >= HIGH_SHARE * (high - low) else "medium",
         {
-            "together_ns": Time(together),
+            "together_ns": Time(turns.together),
             "busy_ns": Time(any_of_them),
             "gpus": Count(len(used)),
             "share": Share(
@@ -66,7 +53,7 @@ def gpus_in_turn(part: Part) -> Iterator[Finding]:
             "each": Names(
                 tuple(Named(device_text(part, devices[i]), ns=int(busy[i])) for i in used[:NAMED].tolist())
             ),
-            "sent": Count(len(sent)),
+            "sent": Count(len(turns.sent)),
         },
         joined(*works),
         "together_ns busy_ns gpus share",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import op_around, outermost_op
+from tracetui.analysis.calls.ancestors import first_marked, op_around, outermost_op
 from tracetui.analysis.calls.launches import launch_calls_of, launches_of
 from tracetui.analysis.calls.pageable import pageable_copies
 from tracetui.analysis.calls.saved_tensors import saves_on_host
@@ -17,6 +17,8 @@ from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.cpu_time import blocking_copies, is_synchronizing
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import busy_union
+from tracetui.analysis.idle.idle_device import edges_of
+from tracetui.analysis.idle.split import COLUMNS, split_of
 from tracetui.analysis.idle.verdict import PARTS
 from tracetui.analysis.idle.waits import (
     BLOCKING_NS,
@@ -27,6 +29,7 @@ from tracetui.analysis.idle.waits import (
     waits_in_ops,
 )
 from tracetui.analysis.part import Part
+from tracetui.analysis.select import name_mask
 from tracetui.analysis.steps.scope import per_step, slices_of
 from tracetui.analysis.verdicts import base_of, verdict_of
 from tracetui.core.columns import unique
@@ -36,6 +39,7 @@ from tracetui.rules.claims import Claims, Count, Named, Names, Remedy, Share, Ti
 from tracetui.rules.model import Finding, build_finding
 from tracetui.trace import Kind
 from tracetui.trace.intervals import all_of
+from tracetui.trace.model import I64, Bool
 from tracetui.trace.slices import Slices
 
 WAIT_NS = 50_000
@@ -65,7 +69,16 @@ _STATUS = (
     "(torch.linalg.solve_ex, inv_ex, cholesky_ex). Otherwise, give the GPU work on another stream in the "
     "meantime."
 )
+_SPARSE = re.compile(r"aten::_?coalesce$")
 _CTC = re.compile(r"aten::_?(?:use_)?(?:cudnn_)?ctc_loss")
+_BARRIER = (
+    "Take barriers out of the loop (torch.distributed.barrier): collectives wait for the other ranks by "
+    "themselves."
+)
+_COALESCE = (
+    "Coalescing a sparse tensor reads back how many entries are left. If it is the gradient of an embedding, "
+    "a dense one (sparse=False) does without, and costs little for a small table."
+)
 _BY_ITSELF = (
     "The op itself copies and waits: call it less often, with more at a time, or give the GPU work on "
     "another stream in the meantime."
@@ -128,7 +141,7 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
     each = per_step(part, trace.start[ops]) or 0
     verdict = verdict_of(part)
     devices = len(gaps_of(part).devices)  # each of them may be idle for all of the wait
-    cost = min(total * devices, verdict.causes[CAUSES.index("sync")] if verdict.causes else 0)
+    cost = min(total * devices, _held_up(part))
     fraction = cost / verdict.judged if verdict.judged else 0.0
     idle = verdict.parts[PARTS.index("cpu")] if verdict.parts else 0
     hidden = min(total * devices, idle)
@@ -157,6 +170,8 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
         else "send" if 2 * sending(part, at, parent, called) > total
         else "saved" if saves_on_host(part)
         else "status" if 2 * sum(time[name] for name in time if _LINEAR_ALGEBRA.match(name)) > total
+        else "barrier" if 2 * at[_in_barriers(part, parent)].time > total
+        else "coalesce" if 2 * sum(time[name] for name in time if _SPARSE.match(name)) > total
         else "by itself" if 2 * sum(time[name] for name in time if _CTC.match(name)) > total
         else "fetch" if 2 * fetching(part, at) > total
         else "read once" if each >= MANY_VALUES and 2 * time.get("aten::item", 0) > total
@@ -188,6 +203,23 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
     )
 
 
+def _held_up(part: Part) -> int:
+    """How long devices are idle because the CPU waited, ns. Not the one that is done while another works on:
+    it gets no more work."""
+    causes, sync, devices = verdict_of(part).causes, CAUSES.index("sync"), len(gaps_of(part).devices)
+    if not causes or devices < 2:
+        return int(causes[sync]) if causes else 0
+    done = np.zeros((devices, len(COLUMNS)), np.int64)
+    done[:, COLUMNS.index("sync")] = [int(cut[event < 0, sync].sum()) for cut, _, event in edges_of(part)]
+    return max(0, int(causes[sync]) - int(split_of(part).judged(done).sum()))
+
+
+def _in_barriers(part: Part, parent: I64) -> Bool:
+    """Which of these ops are, or are in, a barrier of a group of ranks."""
+    barrier = name_mask(part.trace, lambda name: name in ("c10d::barrier", "c10d::monitored_barrier_"))
+    return first_marked(part.trace, parent, barrier[part.trace.name]) >= 0
+
+
 _WAITS = {
     "not recorded": _RECORD,
     "first the rest": "First look at what keeps the GPU idle.",
@@ -195,6 +227,8 @@ _WAITS = {
     "send": SEND,
     "saved": SAVED_ADVICE,
     "status": _STATUS,
+    "barrier": _BARRIER,
+    "coalesce": _COALESCE,
     "by itself": _BY_ITSELF,
     "fetch": _FETCH,
     "read once": _READ_ONCE,
@@ -238,7 +272,7 @@ def explicit_waits(part: Part) -> Iterator[Finding]:
     at = at[~inside & (at.start < trace.start[launch].max())].longest_first()
     total, verdict = at.time, verdict_of(part)
     devices = len(gaps_of(part).devices)  # each of them may be idle for all of the wait
-    cost = min(total * devices, verdict.causes[CAUSES.index("sync")]) if verdict.causes else 0
+    cost = min(total * devices, _held_up(part))
     fraction = cost / verdict.judged if verdict.judged else 0.0
     if fraction < WAIT_MEDIUM or total < max(WAIT_NS, within):
         return

@@ -24,6 +24,10 @@ thread takes less."""
 _QUEUED_NS = 50_000
 """Work that starts later than this after its launch, and after all recorded work, waited for something:
 several times the latency of a launch."""
+_LOADED_NS, _FAR = 1_000_000, 10
+"""A launch that goes on for so long after it has loaded its kernel, and so many times as long as that took,
+waited for the device: loading may need it to be done with all earlier work."""
+_LOADS = pattern(r"Lazy Function Loading|Runtime Triggered Module Loading")
 _WAITS = pattern(
     r"Synchronize(?!d)|cn(?:rt)?QueueSync|cnrtSyncDevice|urEventWait|urQueueFinish|synchronize(?:Stream|Device|Event)?$"
 )
@@ -54,6 +58,10 @@ def unrecorded_time(trace: Trace) -> dict[int, Stretches]:
         return {}
     of, every = device[trace.lane[work]], union_of(trace.start, trace.duration, work)
     lost, flying = _after_lost_launches(trace, work), _in_flight(trace, work, of, every)
+    for event in held_launches(trace).values():
+        one = int(device[trace.lane[event]])
+        before = union(np.array([trace.span[0]]), trace.start[[event]])
+        flying[one] = all_of([flying.get(one, EMPTY), before])
     early, late = _by_first_launch(trace, waited_for(trace))
     for_all, captured = all_of([late, _without_times(trace), _between_profiles(trace)]), capture_times(trace)
     stretches: dict[int, Stretches] = {}
@@ -183,6 +191,34 @@ def _between_profiles(trace: Trace) -> Intervals:
     at = np.flatnonzero((trace.kind == int(Kind.SPAN)) & ~trace.implausible & recording[trace.name])
     spans = union(trace.start[at], trace.start[at] + trace.duration[at])
     return union(spans.end[:-1], spans.start[1:])
+
+
+@cached_on_trace
+def held_launches(trace: Trace) -> dict[int, int]:
+    """The first recorded launches of devices that, after loading their kernel, waited for work from before
+    the recording: by launch, the work that they launched."""
+    overhead = of_kinds(trace, (Kind.OVERHEAD,))
+    overhead = overhead[~trace.implausible[overhead]]
+    loads = overhead[[_LOADS.match(trace.names[name]) is not None for name in trace.name[overhead].tolist()]]
+    if not len(loads):
+        return {}
+    ours = union_of(trace.start, trace.duration, overhead)
+    every = of_kinds(trace, DEVICE_WORK)
+    device = np.array([lane.device for lane in trace.lanes], dtype=np.int64)[trace.lane[every]]
+    held = {}
+    for one in unique(device).tolist():
+        mine = every[device == one]
+        first = int(mine[np.argmin(trace.start[mine])])
+        launch, begun = int(trace.launch[first]), int(trace.start[first])
+        inner = loads[(trace.start[loads] >= trace.start[launch]) & (trace.start[loads] < begun)]
+        if launch < 0 or trace.implausible[first] or trace.implausible[launch] or not len(inner):
+            continue
+        over = int(trace.start[launch] + trace.duration[launch])
+        loaded = min(int((trace.start[inner] + trace.duration[inner]).max()), begun)
+        waited = begun - loaded - ours.time_in(loaded, begun)
+        if waited > max(_LOADED_NS, _FAR * int(trace.duration[inner].sum())) and over > begun - _QUEUED_NS:
+            held[launch] = first
+    return held
 
 
 def _in_flight(trace: Trace, work: I64, of: I64, every: Intervals) -> dict[int, Intervals]:

@@ -54,6 +54,7 @@ _VARIANTS = {
     "queued alone": "the next work was queued, and nothing recorded ran on the GPU (all in one stream: "
     "another process may have had the GPU)",
     "sync of several": f"{FOR_A_GPU} and then had to launch again",
+    "sync at the end": "the CPU waited for another GPU, with nothing more to launch here",
     "in graphs": "a CUDA graph waited for its nodes that run on the CPU, or the CPU was outside any op",
     "talking": "the CPU was in ops, most of that in a collective",
     "no ops": "the CPU was in no recorded call (the trace has no ops)",

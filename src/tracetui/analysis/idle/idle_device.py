@@ -34,10 +34,11 @@ SEVERAL_GAPS = 10
 """Of fewer, one that takes half of the idle time is nothing special."""
 NO_REASON = "back to back"
 _COMPUTES_NOTHING = re.compile(
-    r"aten::(?:empty|resize_|set_|detach|view|as_strided)|autograd::engine::|\w{1,200}Backward\d+$"
+    r"aten::(?:empty|resize_|set_|detach|view|as_strided|_nested_view)|autograd::engine::|\w{1,200}Backward\d+$"
+    r"|Python(?:Subclass|DispatchMode)$"
 )
 """If one of these, or a view, takes long, something kept the thread from going on. What a node of PyTorch's
-own gradients computes is in ops inside it."""
+own gradients computes is in ops inside it, and what a class of tensors or a mode written in Python does."""
 ON_CPU_SHARE = 0.2
 """From this share of `dispatch` on, ops that compute on the CPU are told."""
 LONG_NS = 50_000
@@ -127,6 +128,12 @@ class IdleDevice:
         """The annotation or function of Python in which the CPU was for most of `host`, as it ran little
         else, "" for none; and for how long."""
         return _within(self.part, self)
+
+    @cached_property
+    def function_in_ops(self) -> tuple[str, int]:
+        """The function of Python that ops call, such as a hook of a gradient, and that runs no op, in which
+        the CPU was for most of `dispatch`, "" for none; and for how long."""
+        return _in_ops(self.part, self)
 
     @cached_property
     def on_cpu(self) -> tuple[str, int, int]:
@@ -242,6 +249,24 @@ def _within(part: Part, idle: IdleDevice) -> tuple[str, int]:
     told = 2 * time > int(host.sum()) and not name.startswith("ProfilerStep")
     category = "python_function" if kind == Kind.PYTHON else "user_annotation"
     return (short_name(name, category), time) if told else ("", 0)
+
+
+def _in_ops(part: Part, idle: IdleDevice) -> tuple[str, int]:
+    """The outermost functions of one name that are most of `dispatch`; how long a device was idle then."""
+    trace, at = part.trace, idle.why.activity.astype(np.int64)
+    time = idle.why.pieces[:, CAUSES.index("dispatch")]
+    python = trace.kind == Kind.PYTHON
+    at, time = at[(at >= 0) & python[at]], time[(at >= 0) & python[at]]
+    around = trace.parent[at]
+    while (within := (around >= 0) & python[around]).any():
+        at = np.where(within, around, at)
+        around = trace.parent[at]
+    ops = slices_of(part, Kind.CPU_OP).at
+    mine = (around >= 0) & (trace.kind[around] == Kind.CPU_OP) & ~any_inside(trace, ops, at)
+    top = next(iter(Slices(trace, at[mine]).by_name(time[mine])), None)
+    if top is None or 2 * top.time <= idle.dispatch:
+        return "", 0
+    return short_name(top.name, "python_function"), top.time
 
 
 def _on_cpu(part: Part, gaps: DeviceGaps, dispatch: int) -> tuple[str, int, int, bool]:

@@ -16,6 +16,7 @@ from tracetui.core.columns import earliest, unique
 from tracetui.trace import Kind, Trace
 from tracetui.trace.intervals import union
 from tracetui.trace.model import I64, Bool
+from tracetui.trace.unrecorded_time import held_launches
 
 FAR = 10
 """A first call counts as slow from this multiple of the median of its name on."""
@@ -115,6 +116,7 @@ def first_calls(trace: Trace) -> I64:
     call = plausible(trace, Kind.RUNTIME)
     call = call[trace.duration[call] >= LONG_NS]
     call = filter_by_name(trace, call, lambda name: _ORDINARY.match(name) is None)
+    call = call[~np.isin(call, list(held_launches(trace)))]
     full = queue_full(trace)
     if len(full):  # a call that waited for the queue is not a first use
         waits = union(trace.start[full], trace.start[full] + trace.duration[full])
@@ -155,6 +157,9 @@ def first_ops(trace: Trace, calls: I64) -> I64:
     around = unique(first_marked(trace, within, trace.kind == Kind.CPU_OP))
     around = around[around >= 0]
     around = around[(trace.duration[around] >= ALONE_NS) & ~trace.implausible[around]]
+    for launch in held_launches(trace):
+        after = trace.start[around] > trace.start[launch]
+        around = around[after | (trace.start[around] + trace.duration[around] < trace.start[launch])]
     if not len(around):
         return around
     ops = plausible(trace, Kind.CPU_OP)

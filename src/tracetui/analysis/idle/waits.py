@@ -46,6 +46,14 @@ def waits_in_ops(part: Part) -> tuple[Slices, I64]:
     return Slices(trace, at[mine]), parent[mine]
 
 
+def waits_outside(part: Part) -> bool:
+    """Whether most of the CPU's waits, before it launches more, are in calls outside of ops."""
+    trace, launch = part.trace, launch_calls_of(part)
+    at = slices_of(part, Kind.RUNTIME, is_synchronizing)
+    at = at[(op_around(trace, at.at) < 0) & (at.start < trace.start[launch].max(initial=0))]
+    return at.time > waits_in_ops(part)[0].time
+
+
 def waits_in_a_step(part: Part) -> tuple[int, str]:
     """(how many ops of a step make the CPU wait for the device; the op of most of them that the program
     calls, "" for none)."""

@@ -83,7 +83,7 @@ def decode_triton(name: str) -> KernelName | None:
     # The other ops made its inputs, in kernels of their own.
     shown = attends or [op.lstrip("_") for op in ops if op not in METADATA] or [op.lstrip("_") for op in ops]
     label = f"triton {kind}" if kind in KINDS else "triton"
-    words = shown if kind in KINDS else [kind, *shown]
+    words = shown if kind in KINDS else [word for word in (kind, *shown) if word]
     short = f"{label}: {' '.join(words)}" if words else f"{label} {number or ''}".strip()
     work = family_kind if kind != "tem" or not _PRODUCTS.isdisjoint(ops) else "other"
     work = "attention" if attends else work

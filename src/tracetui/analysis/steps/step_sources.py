@@ -331,7 +331,8 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     end = trace.start[last] + trace.duration[last]
     follows = np.append(low[1:] == high[:-1], False)
     end = np.where(follows, np.append(start[1:], 0), np.maximum(end, start + 1))
-    end[-1] = max(int(end[-1]), _read_back(trace, work, at[high - 1], start))
+    lasts = at[high - 1]
+    end[-1] = max(int(end[-1]), _read_back(trace, work, lasts, start), _goes_on(trace, work, lasts, start))
     # An op around several repetitions is not part of one of them.
     end[:-1] = np.minimum(end[:-1], start[1:])
     return Found("repeats", "repeats", opens, np.arange(len(opens)), start, end)
@@ -345,6 +346,17 @@ def _read_back(trace: Trace, work: _Work, last: I64, start: I64) -> int:
     count = np.searchsorted(trace.start[copy], start[1:]) - first[:-1]
     mine = copy[first[-1] : first[-1] + int(np.median(count))]
     outer = _outermost_ops(trace, mine)
+    return int((trace.start[outer] + trace.duration[outer]).max(initial=0))
+
+
+def _goes_on(trace: Trace, work: _Work, last: I64, start: I64) -> int:
+    """When the last repetition ends, if the thread of the backward pass launches more after its `last`
+    launch: as much as in the others. 0 if it does not."""
+    mine = work.at[work.lane == work.backward]
+    mine = mine[np.argsort(trace.start[mine], kind="stable")]
+    first = np.searchsorted(trace.start[mine], trace.start[last])
+    count = np.searchsorted(trace.start[mine], start[1:]) - first[:-1]
+    outer = _outermost_ops(trace, mine[first[-1] : first[-1] + int(np.median(count))])
     return int((trace.start[outer] + trace.duration[outer]).max(initial=0))
 
 

@@ -44,6 +44,14 @@ _NO_VALUE = pattern(rb"[^\x00-\x1fA-Za-z_+-]")
 """What no value begins with, nor a word that may stand for one."""
 _WORD_BEGUN = pattern(rb"\b(?:t|tr|tru|f|fa|fal|fals|n|nu|nul)\Z")
 
+_NAMED = pattern(rb'\{\s{0,16}"ph": "X", "cat": "[^"\\\n]{0,64}", "name": "')
+_NAME_ENDS = b'", "pid": '
+"""How PyTorch writes an event: a quotation mark in the name stands there without a backslash."""
+_QUOTE = pattern(rb'(\\.)|"')
+_FIELD = pattern(rb'",\s*"[^"]*"\s*:')
+_QUOTED = 1 << 12
+"""The longest such name, and the longest rest of its event, in bytes."""
+
 _BUDGET = 32
 """Bytes that failed attempts may read, for each byte of the text; and what else they cost, in bytes:"""
 _ATTEMPT, _TOO_DEEP, _PER_TOKEN = 256, 1 << 17, 256
@@ -143,6 +151,17 @@ def recover_text(text: bytes, end: str) -> Recovered:
             at = closing.end() if closing else len(text)
             continue
         out.budget -= failed - begin + _ATTEMPT
+        name = _quoted_name(text, begin) if out.budget > 0 else None
+        if name is not None:
+            out.budget -= 2 * _QUOTED
+            quoted = _unquoted(text, begin, *name)
+            if quoted is not None:
+                out.budget += 2 * _QUOTED  # only what leads nowhere counts
+                _between(text, done, begin, hopeless, out)
+                _keep(quoted[0], begin, quoted[1], out)
+                done = at = quoted[1]
+                open_ = -1
+                continue
         at = begin + 1
         if _is_hopeless(text, failed, why):
             hopeless.add(begin)
@@ -202,6 +221,8 @@ def _together(text: bytes, out: Recovered, final: bool) -> int:
             out.events.append(found.pieces[i])
             out.places.append((begin, end))
             out.notes += [(kind, begin) for kind in found.notes.get(i, ())]
+        elif _quoted_name(text, begin) is not None:
+            break
         elif _holds_none(text, begin, end):
             out.notes += [] if is_nothing(text[begin:end]) else [("broken_event", begin)]
         else:
@@ -310,6 +331,32 @@ def _mended(piece: bytes) -> tuple[bytes, list[str]] | None:
         return None
     made, kinds = repair_event(piece)
     return (made, kinds) if made is not None and decodes(made) and is_event(made) else None
+
+
+def _quoted_name(text: bytes, begin: int) -> tuple[int, int] | None:
+    """Where the name of the event that opens at `begin` stands, if it may have quotation marks without a
+    backslash."""
+    head = _NAMED.match(text, begin)
+    if head is None:
+        return None
+    end = text.find(_NAME_ENDS, head.end(), head.end() + _QUOTED)
+    name = text[head.end() : max(end, head.end())]
+    if b'"' not in name or b"\n" in name or _FIELD.search(name):
+        return None
+    return head.end(), end
+
+
+def _unquoted(text: bytes, begin: int, low: int, high: int) -> tuple[tuple[bytes, list[str]], int] | None:
+    """(the event that opens at `begin`, whose name is text[low:high], as of `_mended`; where it ends), None
+    if it cannot be repaired."""
+    name = _QUOTE.sub(lambda quote: quote[1] or b'\\"', text[low:high])
+    made = text[begin:low] + name + text[high : high + _QUOTED]
+    brace, _ = _closing(made, 0, len(made), _TOKENS)
+    if brace > len(made):
+        return None
+    made = made[:brace]
+    mended = (made, []) if decodes(made) and is_event(made) else _mended(made)
+    return mended and ((mended[0], ["quotes", *mended[1]]), begin + brace - (len(name) - (high - low)))
 
 
 def _keep(mended: tuple[bytes, list[str]], begin: int, end: int, out: Recovered) -> None:
