@@ -158,7 +158,7 @@ def test_two_arrays_of_events(trace_of: Callable[..., Trace], event: Callable[..
     assert (len(trace), kinds(trace)) == (9, {"second_array": 2, "bad_header": 1})
 
 
-def test_two_arrays_in_several_processes(tmp_path: Path, load_in: Callable[..., Trace]) -> None:
+def test_two_arrays_in_several_threads(tmp_path: Path, load_in: Callable[..., Trace]) -> None:
     some = [b",\n".join(SOUND % i for i in range(a, b)) for a, b in ((0, 4000), (4000, 9000))]
     path = tmp_path / "t.json"
     path.write_bytes(b'{"traceEvents":[\n' + some[0] + b'],\n"x": 1, "traceEvents":[\n' + some[1] + b"]}")
