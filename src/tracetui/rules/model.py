@@ -198,10 +198,10 @@ def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
     of one. `kinds`: the slices, in several arrays. By time, each once."""
     times, found = unique(times), []
     for at in kinds:
-        over = trace.start[at] + trace.duration[at]
+        over = trace.end_of(at)
         found.append(at[times[np.minimum(np.searchsorted(times, over), len(times) - 1)] == over])
     last = np.sort(np.concatenate(found))
-    return last[np.unique(trace.start[last] + trace.duration[last], return_index=True)[1]]
+    return last[np.unique(trace.end_of(last), return_index=True)[1]]
 
 
 def claims_of(part: Part, kernels: Slices) -> dict[str, Claim]:

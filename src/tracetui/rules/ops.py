@@ -274,7 +274,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
     at = at[any_inside(trace, launch, at)]
     # Runs of one name on one thread, without a launch outside of ops in between.
     before = launch[np.maximum(np.searchsorted(launch, at) - 1, 0)]
-    over = np.append(0, (trace.start[at] + trace.duration[at])[:-1])
+    over = np.append(0, trace.end_of(at)[:-1])
     follows = (trace.lane[before] != trace.lane[at]) | (trace.start[before] < over)
     follows &= np.diff(trace.lane[at], prepend=-1) == 0
     foreach = name_mask(part.trace, lambda name: _FOREACH.get(name.removesuffix("_")) is not None)
@@ -285,7 +285,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
         return
     other = trace.name[at[np.minimum(first + 1, len(at) - 1)]]  # of one op alone the same
     begin, last = at[first], at[first + count - 1]
-    time = trace.start[last] + trace.duration[last] - trace.start[begin]
+    time = trace.end_of(last) - trace.start[begin]
     total, span = int(time.sum()), part.length
     if total < LOOP_SHARE * span:
         return

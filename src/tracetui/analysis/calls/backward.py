@@ -84,7 +84,7 @@ def recomputed_ops(part: Part) -> Recomputed | None:
     nodes, which = np.unique(node, return_inverse=True)
     start, end = np.full(len(nodes), np.iinfo(np.int64).max), np.zeros(len(nodes), dtype=np.int64)
     np.minimum.at(start, which, trace.start[at])
-    np.maximum.at(end, which, trace.start[at] + trace.duration[at])
+    np.maximum.at(end, which, trace.end_of(at))
     begun, event = trace.start[launches.launch], [launches.event[:0]]
     launched = dict(group_positions(trace.lane[launches.launch], len(trace.lanes)))
     for lane, mine in group_positions(trace.lane[nodes], len(trace.lanes)):

@@ -101,7 +101,7 @@ def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
     waits for them."""
     run = trace.duration[launches.event]
     alone = launches.cost == trace.duration[launches.launch]
-    end = trace.start[launches.launch] + trace.duration[launches.launch]
+    end = trace.end_of(launches.launch)
     held = trace.start[launches.event] + (NEARLY_ALL * run).astype(np.int64)
     copied = (trace.kind[launches.event] == Kind.MEMCPY) & (held <= end)
     short = np.flatnonzero((run < launches.cost) & alone & ~copied)

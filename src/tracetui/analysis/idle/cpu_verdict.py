@@ -62,7 +62,7 @@ def cpu_collectives_of(part: Part) -> Intervals:
         at = at[own]
     else:
         at = at[own | ~any_inside(trace, plausible(trace, Kind.RUNTIME), at)]
-    return union(trace.start[at], trace.start[at] + trace.duration[at])
+    return union(trace.start[at], trace.end_of(at))
 
 
 class CpuWork:
@@ -99,7 +99,7 @@ class CpuWork:
         """What the trace says of GPUs."""
 
     def _union(self, at: I64) -> Intervals:
-        return union(self.trace.start[at], self.trace.start[at] + self.trace.duration[at])
+        return union(self.trace.start[at], self.trace.end_of(at))
 
     def times(self, low: I64, high: I64) -> CpuTime:
         """How the time of some windows [low, high), which must not overlap, was spent."""

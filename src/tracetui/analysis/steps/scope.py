@@ -161,7 +161,7 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
     kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)
     at = slices_named(trace, {trace.names[i] for i in np.flatnonzero(wanted).tolist()}.__contains__)
     at = at[np.isin(trace.kind[at], kinds) & ~trace.implausible[at]]
-    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    start, end = trace.start[at], trace.end_of(at)
     order = np.lexsort((-end, start))
     at, start, end = at[order], start[order], end[order]
     number = numbers[trace.name[at]]
@@ -173,7 +173,7 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
         at, start, end, number = at[once], start[once], end[once], number[once]
     if annotation is None and _cut_to_calls(trace, at):
         calls = slices_named(trace, lambda name: _STEP_CALL.search(name) is not None, Kind.PYTHON)
-        over = np.sort(trace.start[calls] + trace.duration[calls])
+        over = np.sort(trace.end_of(calls))
         before = np.searchsorted(over, start) - 1
         start = np.where(before >= 0, over[before], trace.span[0])
     of = ""
@@ -324,7 +324,7 @@ def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
         return start, start.copy()
     work = work_of_devices(trace).values() if idle_known(trace) else ()
     at = np.concatenate([np.zeros(0, np.int64), *work])
-    over = trace.start[at] + trace.duration[at]
+    over = trace.end_of(at)
     late = over > steps.end[-1]
     launched = launch_times(trace, at[late])
     mine = (launched >= steps.start[-1]) & (launched < steps.end[-1])

@@ -163,7 +163,7 @@ def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
     ops = plausible(trace, Kind.CPU_OP)
     ops = ops[work.process[trace.lane[ops]] == work.process[work.main]]
     times = np.sort(trace.start[ops]) if len(ops) else work.starts()
-    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    start, end = trace.start[at], trace.end_of(at)
     between = _count(times, end[:-1], start[1:])
     if len(between) and between.max():
         last = np.append(between >= TOGETHER * np.percentile(between, 75), True)
@@ -216,7 +216,7 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
     loops = [bool(_LOOP.search(names[of_name[trace.name[g[0]]]])) for g in groups]
 
     def covers(group: I64) -> bool:
-        held = _count(times, trace.start[group], trace.start[group] + trace.duration[group])
+        held = _count(times, trace.start[group], trace.end_of(group))
         return int(held.sum()) >= COVERED * len(times)
 
     def rank(i: int) -> tuple[bool, bool, float]:
@@ -258,7 +258,7 @@ def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64)
     times = trace.start[mine]
 
     def launches(group: I64) -> int:
-        return int(_count(times, trace.start[group], trace.start[group] + trace.duration[group]).sum())
+        return int(_count(times, trace.start[group], trace.end_of(group)).sum())
 
     if not main:
         return None
@@ -286,7 +286,7 @@ def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found
     first, last = rounds[:, 0], rounds[:, -1]
     name = f"{trace.name_of(int(first[0]))} to {trace.name_of(int(last[0]))}"
     number = np.arange(len(chosen))
-    end = trace.start[last] + trace.duration[last]
+    end = trace.end_of(last)
     return Found(f"annotation {name}", name, first, number, trace.start[first], end)
 
 
@@ -328,7 +328,7 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     opens = _before(trace, work, at, opens, low, high)
     start = trace.start[opens]
     last = outer[high - 1]
-    end = trace.start[last] + trace.duration[last]
+    end = trace.end_of(last)
     follows = np.append(low[1:] == high[:-1], False)
     end = np.where(follows, np.append(start[1:], 0), np.maximum(end, start + 1))
     end[-1] = max(int(end[-1]), _read_back(trace, work, at[high - 1], start))
@@ -345,7 +345,7 @@ def _read_back(trace: Trace, work: _Work, last: I64, start: I64) -> int:
     count = np.searchsorted(trace.start[copy], start[1:]) - first[:-1]
     mine = copy[first[-1] : first[-1] + int(np.median(count))]
     outer = _outermost_ops(trace, mine)
-    return int((trace.start[outer] + trace.duration[outer]).max(initial=0))
+    return int(trace.end_of(outer).max(initial=0))
 
 
 def _before(trace: Trace, work: _Work, at: I64, opens: I64, low: I64, high: I64) -> I64:
@@ -429,7 +429,7 @@ def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
     if each_has(engine) and each_has(forward):
         return True
     outer = _outermost_ops(trace, at)
-    pause = trace.start[outer[1:]] - (trace.start[outer] + trace.duration[outer])[:-1]
+    pause = trace.start[outer[1:]] - trace.end_of(outer)[:-1]
     between = np.zeros(len(pause), dtype=np.bool_)
     between[low[1:] - 1] = True
     if between.all():
