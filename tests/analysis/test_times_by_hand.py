@@ -206,7 +206,8 @@ def test_a_union_and_its_parts() -> None:
     assert one.until(np.array([-1, 0, 1, 20, 25, 31, 35, 99])).tolist() == [0, 0, 1, 20, 20, 21, 25, 25]
     low, high = np.array([0, 19, 20, 34, 35, 9]), np.array([5, 31, 30, 36, 99, 3])
     assert one.overlap(low, high).tolist() == [5, 2, 0, 1, 0, 0]
-    assert one.touching(low, high).tolist() == [20, 25, 0, 5, 0, 0]
+    held = [False, True, True, False, True, True, False, False]  # an empty interval, at 40, holds nothing
+    assert one.holds(np.array([-1, 0, 19, 20, 30, 34, 35, 40])).tolist() == held
 
 
 def test_the_slice_that_covers_half(tmp_path: Path) -> None:

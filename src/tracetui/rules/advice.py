@@ -383,7 +383,7 @@ def _compiled_regions(part: Part) -> I64:
 def _is_compiled(part: Part) -> bool:
     """Whether most of what is launched is launched by compiled regions."""
     trace, calls = part.trace, launch_calls_of(part)
-    inside = busy_union(trace, _compiled_regions(part)).touching(trace.start[calls], trace.start[calls] + 1)
+    inside = busy_union(trace, _compiled_regions(part)).holds(trace.start[calls])
     return bool(2 * np.count_nonzero(inside) > len(calls))
 
 

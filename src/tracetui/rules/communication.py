@@ -154,7 +154,7 @@ def ddp_copies(part: Part) -> Iterator[Finding]:
     calls = joined(*(slices_of(part, kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)))
     forward = busy_union(trace, calls.at)
     flat = slices_of(part, Kind.CPU_OP, _FLATTEN.__contains__)
-    flat = flat[forward.touching(flat.start, flat.start + 1) > 0]
+    flat = flat[forward.holds(flat.start)]
     back = slices_of(part, Kind.CPU_OP, _TO_GRADIENTS.__eq__)
     both, buffers, gradients = joined(flat, back), flat.time, back.time
     total = buffers + gradients

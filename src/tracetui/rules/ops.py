@@ -218,11 +218,11 @@ def _optimizer_loop(part: Part, at: Slices) -> Iterator[Finding]:
     if fraction < OPTIMIZER_SHARE:
         return
     begin = slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#")).start
-    if inside.touching(begin, begin + 1).any():  # with a closure, the model runs in it, too
+    if inside.holds(begin).any():  # with a closure, the model runs in it, too
         return
     mine = trace.kind[launches.event] == Kind.KERNEL
     begun = trace.start[launches.launch]
-    kernels = Slices(trace, launches.event[mine & (inside.touching(begun, begun + 1) > 0)])
+    kernels = Slices(trace, launches.event[mine & inside.holds(begun)])
     several = len(kernels.named("multi_tensor_apply"))
     if len(kernels) < OPTIMIZER_KERNELS * len(at) or 2 * several > len(kernels):
         return
@@ -298,7 +298,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
     steps = busy_union(
         trace, slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#")).at
     )
-    in_steps = int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum())
+    in_steps = int(count[steps.holds(trace.start[begin])].sum())
     share = Share(total, span, base_of(part))
     loops = (Named(" and ".join(each[i]), int(calls[i]), int(spent[i])) for i in order)
     yield build_finding(

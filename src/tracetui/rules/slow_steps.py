@@ -194,7 +194,7 @@ def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
         return
     worst = int(np.argmax(time))
     only, at = _only_there(part, steps, long, worst)
-    of_it = (busy_union(trace, at).touching(begun, begun + 1) > 0) & (step == worst)
+    of_it = busy_union(trace, at).holds(begun) & (step == worst)
     spent = work[of_it].time
     told = 2 * spent > time[worst] - usual
     claims: dict[str, Claim] = {"only": only, "only_ns": Time(spent)} if told else {}

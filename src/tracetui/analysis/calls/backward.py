@@ -89,8 +89,8 @@ def recomputed_ops(part: Part) -> Recomputed | None:
     launched = dict(group_positions(trace.lane[launches.launch], len(trace.lanes)))
     for lane, mine in group_positions(trace.lane[nodes], len(trace.lanes)):
         some = launched.get(lane, mine[:0])
-        inside = union(start[mine], end[mine]).touching(begun[some], begun[some] + 1)
-        event.append(launches.event[some[inside > 0]])
+        inside = union(start[mine], end[mine]).holds(begun[some])
+        event.append(launches.event[some[inside]])
     spent, device = int((end - start).sum()), int(trace.duration[np.concatenate(event)].sum())
     span = part.length
     fraction, cpu = device / max(1, work_time(part)), spent / max(1, span)
