@@ -42,9 +42,7 @@ def attribute_calls(
         partner = np.full(len(tree.at), -1, dtype=np.int64)
         partner[pairs[n]] = pairs[1 - n]
         free = partner < 0
-        climb = ~name_mask(side.trace, lambda name: COMPILED.search(name) is not None)[
-            side.trace.name[tree.at]
-        ]
+        climb = ~name_mask(side.trace, COMPILED.search)[side.trace.name[tree.at]]
         both = ~free & (np.append(owners[1 - n][0], NOTHING)[partner] == owner)
         mine = np.flatnonzero((owner >= 0) & (launches | (climb & (free | both))))
         others = ~_give(side, tree, mine, owner, parts[n])

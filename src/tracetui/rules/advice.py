@@ -346,7 +346,7 @@ def allocation_advice(part: Part) -> dict[str, Claim]:
 def _without_cache(part: Part) -> bool:
     """Whether memory is allocated as often as tensors are made, and freed as often."""
     made, freed, tensors = (
-        len(slices_of(part, kind, lambda name, of=of: of.fullmatch(name) is not None))  # type: ignore[misc]
+        len(slices_of(part, kind, of.fullmatch))
         for kind, of in ((Kind.RUNTIME, _MALLOC), (Kind.RUNTIME, _FREE), (Kind.CPU_OP, _EMPTY))
     )
     return made >= max(MANY_TENSORS, tensors) and freed >= FREED_SHARE * made

@@ -340,5 +340,5 @@ def _between_two(part: Part, at: Slices) -> bool:
     pipeline: an all-to-all runs kernels of the same name."""
     if 2 * at.named(_SEND_RECV).time <= at.time:
         return False
-    to_all = name_mask(part.trace, lambda name: _TO_ALL.search(name) is not None).any()
-    return not to_all and bool(name_mask(part.trace, lambda name: _SENT.match(name) is not None).any())
+    to_all = name_mask(part.trace, _TO_ALL.search).any()
+    return not to_all and bool(name_mask(part.trace, _SENT.match).any())

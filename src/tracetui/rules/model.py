@@ -134,7 +134,7 @@ def can_be_fused(part: Part) -> Intervals:
     fused, or they take little of the time."""
     if name_mask(part.trace, lambda name: name.startswith("aten::_fused_")).any():
         return EMPTY
-    at = slices_of(part, Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None).at
+    at = slices_of(part, Kind.ANNOTATION, CAN_BE_FUSED.fullmatch).at
     steps = busy_union(part.trace, at)
     return steps if steps.time_in(*part.span) >= FUSED_SHARE * part.length else EMPTY
 

@@ -57,7 +57,7 @@ def cpu_collectives_of(part: Part) -> Intervals:
     at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
     called = name_mask(trace, lambda name: is_collective(name) and not _ON_DEVICE.match(name))
     at = at[called[trace.name[at]]]
-    own = name_mask(trace, lambda name: _ON_CPU.match(name) is not None)[trace.name[at]]
+    own = name_mask(trace, _ON_CPU.match)[trace.name[at]]
     if name_mask(trace, is_communication, Kind.KERNEL).any():
         at = at[own]
     else:
@@ -70,7 +70,7 @@ class CpuWork:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        loader = name_mask(trace, lambda name: bool(_LOADER.match(name)))
+        loader = name_mask(trace, _LOADER.match)
         collective = name_mask(trace, is_collective)
         at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
         name = trace.name[at]

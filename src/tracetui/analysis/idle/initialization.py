@@ -122,8 +122,8 @@ def first_calls(trace: Trace) -> I64:
     if not len(call):
         return call
     every = plausible(trace, Kind.RUNTIME)
-    once = name_mask(trace, lambda name: _ONCE.match(name) is not None)[trace.name[call]]
-    allocating = name_mask(trace, lambda name: _ALLOCATING.match(name) is not None)[trace.name[call]]
+    once = name_mask(trace, _ONCE.match)[trace.name[call]]
+    allocating = name_mask(trace, _ALLOCATING.match)[trace.name[call]]
     least = np.full(len(call), float(LONG_NS))
     for name in np.unique(trace.name[call]):
         length = trace.duration[every[trace.name[every] == name]]

@@ -172,7 +172,7 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
         once = np.append(True, ~(again & (np.diff(trace.lane[at]) == 0)))
         at, start, end, number = at[once], start[once], end[once], number[once]
     if annotation is None and _cut_to_calls(trace, at):
-        calls = slices_named(trace, lambda name: _STEP_CALL.search(name) is not None, Kind.PYTHON)
+        calls = slices_named(trace, _STEP_CALL.search, Kind.PYTHON)
         over = np.sort(trace.end_of(calls))
         before = np.searchsorted(over, start) - 1
         start = np.where(before >= 0, over[before], trace.span[0])
@@ -355,7 +355,7 @@ def per_step(part: Part, time: I64) -> int | None:
     return round(float(np.median(count_in(steps, time))))
 
 
-def slices_of(part: Part, kind: Kind, wanted: Callable[[str], bool] | None = None) -> Slices:
+def slices_of(part: Part, kind: Kind, wanted: Callable[[str], object] | None = None) -> Slices:
     """The part's plausible slices of a kind, with a wanted name."""
     at = slices_named(part.trace, wanted or (lambda _: True), kind)
     return Slices(part.trace, at if part.is_whole else at[members(part.trace, part.scope, at)])

@@ -393,7 +393,7 @@ def _hands_over(trace: Trace, work: _Work, at: I64) -> I64:
 def _copies_to_host(trace: Trace, work: _Work) -> I64:
     """The calls of the main thread that copy to the host."""
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
-    copies = copies[name_mask(trace, lambda name: bool(_TO_HOST.search(name)))[trace.name[copies]]]
+    copies = copies[name_mask(trace, _TO_HOST.search)[trace.name[copies]]]
     launch = trace.launch[copies].astype(np.int64)
     mine: I64 = launch[trace.lane[launch] == work.main]
     return mine
@@ -414,10 +414,10 @@ def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
 
     def called(kind: Kind, pattern: re.Pattern[str]) -> I64:
         found = plausible(trace, kind)
-        return found[name_mask(trace, lambda name: bool(pattern.match(name)))[trace.name[found]]]
+        return found[name_mask(trace, pattern.match)[trace.name[found]]]
 
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
-    copies = copies[name_mask(trace, lambda name: bool(_HOST_COPY.search(name)))[trace.name[copies]]]
+    copies = copies[name_mask(trace, _HOST_COPY.search)[trace.name[copies]]]
     if each_has(trace.launch[copies].astype(np.int64)) or each_has(called(Kind.RUNTIME, _WAIT)):
         return True
     if each_has(called(Kind.CPU_OP, _INPUT)) or each_has(called(Kind.ANNOTATION, _INPUT)):
