@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -27,9 +26,6 @@ from tracetui.trace.model import I32, I64, Bool, cached_on_trace
 from tracetui.trace.slices import Slices
 from tracetui.trace.unknown import idle_known
 from tracetui.trace.unrecorded import captures, first_launched, launched_unrecorded, launches_by_time
-
-if TYPE_CHECKING:
-    from tracetui.analysis.steps.step_sources import Found
 
 UNFINISHED = 0.1
 """If more launches of the first or last steps than this led to nothing in the trace, no device was recorded
@@ -50,7 +46,7 @@ class StepTable(Struct, frozen=True):
     """The steps of a trace, by time. Arrays of one length."""
 
     event: I64
-    """The annotation's slice or, if steps are not annotated, one that belongs to the step."""
+    """A slice of each step: its annotation, the optimizer's that ends it, or its first launch or op."""
     number: I64
     """N of `ProfilerStep#N`, or of another annotation that counts up; else the position."""
     start: I64
@@ -105,15 +101,10 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
 @cached_on_trace
 def _steps(trace: Trace) -> StepTable:
     table = _annotated(trace, None)
-    if not len(table) and (other_steps := _other_steps(trace)) is not None:
-        table = StepTable(
-            other_steps.event,
-            other_steps.number,
-            other_steps.start,
-            other_steps.end,
-            other_steps.name,
-            other_steps.source,
-        )
+    if not len(table):
+        from tracetui.analysis.steps.step_sources import find_sources  # most traces have `ProfilerStep`
+
+        table = find_sources(trace) or table
     return _recorded(trace, table) if len(table) else table
 
 
@@ -137,14 +128,6 @@ def _recorded(trace: Trace, table: StepTable) -> StepTable:
     rest = ~((at >= begin) & (at < end))
     others = zip(*(of[rest].tolist() for of in (table.number, table.start, table.end)), strict=True)
     return replace(kept, unrecorded=len(table) - len(kept), others=tuple(others))
-
-
-def _other_steps(trace: Trace) -> Found | None:
-    from tracetui.analysis.steps.step_sources import (
-        find_sources,  # imported here: most traces have `ProfilerStep`
-    )
-
-    return find_sources(trace)
 
 
 def _annotated(trace: Trace, annotation: str | None) -> StepTable:

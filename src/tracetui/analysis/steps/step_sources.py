@@ -31,12 +31,12 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from msgspec import Struct
 
 from tracetui.analysis.calls.ancestors import first_marked, op_around
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.cycles import ALIKE, TIMES, find_cycle
+from tracetui.analysis.steps.scope import StepTable
 from tracetui.core.columns import unique
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
@@ -72,20 +72,7 @@ _ENGINE = re.compile(r"autograd::engine")
 _NUMBER = re.compile(r"\d+")
 
 
-class Found(Struct, frozen=True):
-    """Steps and where they come from. Arrays of one length, by time."""
-
-    source: str
-    """"Optimizer.step", "annotation NAME" or "repeats"."""
-    name: str
-    event: I64
-    """A slice of each step: its annotation, the optimizer's that ends it, or its first launch or op."""
-    number: I64
-    start: I64
-    end: I64
-
-
-def find_sources(trace: Trace) -> Found | None:
+def find_sources(trace: Trace) -> StepTable | None:
     """The steps of a trace without `ProfilerStep`; None if it shows none."""
     work = _Work(trace)
     return _from_optimizer(trace, work) or _from_annotations(trace, work) or _from_repeats(trace, work)
@@ -147,7 +134,7 @@ class _Work:
         return 2 * int(own) >= int(total)
 
 
-def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
+def _from_optimizer(trace: Trace, work: _Work) -> StepTable | None:
     at = plausible(trace, Kind.ANNOTATION, Kind.CPU_OP)
     at = at[name_mask(trace, lambda name: name.startswith("Optimizer.step#"))[trace.name[at]]]
     if not len(at) or work.main < 0:
@@ -179,7 +166,7 @@ def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
         low, high, event = np.append(begin, end[:-1]), end, at
     else:
         low, high, event = end[:-1], end[1:], at[1:]
-    return Found("Optimizer.step", "Optimizer.step", event, np.arange(len(event)), low, high)
+    return StepTable(event, np.arange(len(event)), low, high, "Optimizer.step", "Optimizer.step")
 
 
 def _count(times: I64, start: I64, end: I64) -> I64:
@@ -194,7 +181,7 @@ def _first_start(trace: Trace, process: int) -> int:
     return int(trace.start[at[mine[trace.lane[at]]]].min())
 
 
-def _from_annotations(trace: Trace, work: _Work) -> Found | None:
+def _from_annotations(trace: Trace, work: _Work) -> StepTable | None:
     at = plausible(trace, Kind.ANNOTATION)
     if not len(at) or work.main < 0:
         return None
@@ -246,10 +233,10 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
     start = trace.start[chosen]
     number = _numbers(texts) if len(families) == 1 else None
     number = np.arange(len(chosen)) if number is None else number
-    return Found(f"annotation {name}", name, chosen, number, start, start + trace.duration[chosen])
+    return StepTable(chosen, number, start, trace.end_of(chosen), name, f"annotation {name}")
 
 
-def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64) -> Found | None:
+def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64) -> StepTable | None:
     """The rounds of a loop if none of its annotated parts launches most of the work: the parts together must
     make whole rounds."""
     main = [group for group in groups if len(group) > 1 and trace.lane[group[0]] == work.main]
@@ -270,7 +257,7 @@ def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64)
     return found if whole and len(low) >= TIMES and _are_steps(trace, work, mine, low, high) else None
 
 
-def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found | None:
+def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> StepTable | None:
     """The rounds of a loop whose parts are annotated; `chosen` is the largest part. All parts must come
     equally often, one after the other and in the same order. None if no other part goes with it."""
     every, parts = chosen, 1
@@ -287,7 +274,7 @@ def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found
     name = f"{trace.name_of(int(first[0]))} to {trace.name_of(int(last[0]))}"
     number = np.arange(len(chosen))
     end = trace.end_of(last)
-    return Found(f"annotation {name}", name, first, number, trace.start[first], end)
+    return StepTable(first, number, trace.start[first], end, name, f"annotation {name}")
 
 
 def _apart(trace: Trace, at: I64) -> bool:
@@ -308,7 +295,7 @@ def _numbers(texts: list[str]) -> I64 | None:
     return None
 
 
-def _from_repeats(trace: Trace, work: _Work) -> Found | None:
+def _from_repeats(trace: Trace, work: _Work) -> StepTable | None:
     if work.main < 0 or not work.leads:
         return None
     at, token = _tokens(trace, work)
@@ -334,7 +321,7 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     end[-1] = max(int(end[-1]), _read_back(trace, work, at[high - 1], start))
     # An op around several repetitions is not part of one of them.
     end[:-1] = np.minimum(end[:-1], start[1:])
-    return Found("repeats", "repeats", opens, np.arange(len(opens)), start, end)
+    return StepTable(opens, np.arange(len(opens)), start, end, "repeats", "repeats")
 
 
 def _read_back(trace: Trace, work: _Work, last: I64, start: I64) -> int:
