@@ -33,8 +33,8 @@ METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 
 
 def name_mask(trace: Trace, wanted: Callable[[str], object], kind: Kind | None = None) -> Bool:
-    """Mask over `trace.names`: those that pass a test, such as a pattern's `match`; with a kind, only names of
-    its slices."""
+    """Mask over `trace.names`: those that pass a test, such as a pattern's `match`; with a kind, only its
+    slices'."""
     if kind is not None:
         key, mask = f"named {kind}", np.zeros(len(trace.names), dtype=np.bool_)
         if key not in trace.derived:
