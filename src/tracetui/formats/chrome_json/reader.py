@@ -15,6 +15,7 @@ from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
 from tracetui.formats.chrome_json.segments import BLOCK, cut, worth
 from tracetui.formats.chrome_json.top_level import ending_keys, fits_end
 from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.encodings.plain import Range
 from tracetui.formats.parsed_file import ParsedFile, SoFar
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
@@ -85,10 +86,8 @@ def read(
             segments = cut(separator, window.offset, source.size, block, descriptor)
             ending = read_parallel(segments, descriptor, reader, count, advance)
             if ending.kind == "lost":
-                stream.close()
-                damage = Diagnostics()
-                stream = source.stream(damage, ending.offset)
-                ending = reader.read(Window(stream.readinto, ending.offset), True, advance)
+                rest = Range(descriptor, ending.offset, source.size)
+                ending = reader.read(Window(rest.readinto, ending.offset), True, advance)
         else:
             ending = reader.read(window, True, advance)
     finally:
