@@ -46,7 +46,8 @@ from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.idle.gaps import DeviceGaps
 from tracetui.analysis.idle.parts import CAUSES as CAUSES
 from tracetui.analysis.idle.stream_waits import waits_of
-from tracetui.analysis.steps.scope import StepTable, find_steps, launch_times, step_of
+from tracetui.analysis.steps.scope import find_steps, launch_times, step_of
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.core.columns import counted, distinct, repeated, unique
 from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import Trace

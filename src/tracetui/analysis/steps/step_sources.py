@@ -36,7 +36,7 @@ from tracetui.analysis.calls.ancestors import first_marked, op_around
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.cycles import ALIKE, TIMES, find_cycle
-from tracetui.analysis.steps.scope import StepTable
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.core.columns import unique
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
