@@ -7,8 +7,9 @@ import pytest
 from tests.conftest import COLLECTION, needed
 from tests.kineto import Event, cpu, kernel, launch, memcpy, note, trace_of
 
-from tracetui.analysis.steps.scope import StepTable, find_steps, step_scope
+from tracetui.analysis.steps.scope import find_steps, step_scope
 from tracetui.analysis.steps.step_sources import _outermost_ops, main_process
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.analysis.steps.steps import summarize_steps
 
 

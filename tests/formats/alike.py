@@ -34,7 +34,7 @@ def made(path: Path, how: str) -> dict[str, Any]:
     except TraceError as error:
         return {"error": str(error)}
     library = event_builder.LIBRARY if scanned else None
-    # Threads, however the text is read: processes are the same, and start a hundred times as slowly.
+    # Threads, however the text is read: the rest of a segment is Python's where the scanner declines a chunk.
     with (
         source.file,
         patch.object(chunks.Reader, "scans", lambda *_: True),

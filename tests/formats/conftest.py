@@ -41,7 +41,7 @@ def trace_of(tmp_path: Path) -> Callable[..., Trace]:
 
 @pytest.fixture
 def load_in() -> Callable[..., Trace]:
-    """`load_in(path, size)`: load with chunks of `size` bytes, in `workers` processes with stretches of
+    """`load_in(path, size)`: load with chunks of `size` bytes, in `workers` threads with segments of
     `block`."""
 
     def make(path: Path, size: int, workers: int = 1, block: int = 1 << 24) -> Trace:

@@ -149,7 +149,7 @@ def test_two_arrays_of_events(trace_of, event):
     assert (len(trace), notices(trace)) == (9, {"second_array": 2, "bad_header": 1})
 
 
-def test_two_arrays_in_several_processes(tmp_path, load_in):
+def test_two_arrays_in_several_threads(tmp_path, load_in):
     some = [b",\n".join(SOUND % i for i in range(a, b)) for a, b in ((0, 4000), (4000, 9000))]
     path = tmp_path / "t.json"
     path.write_bytes(b'{"traceEvents":[\n' + some[0] + b'],\n"x": 1, "traceEvents":[\n' + some[1] + b"]}")

@@ -279,7 +279,7 @@ def test_memory_stays_bounded_when_little_becomes_much(encoding, tmp_path):
     path.write_bytes(data)
     diagnostics = Diagnostics()
     with path.open("rb", buffering=0) as file:
-        stream = encoding.stream(file, len(data), 0, diagnostics)
+        stream = encoding.stream(file, len(data), diagnostics)
         try:
             size, view = 0, memoryview(bytearray(1 << 16))
             while count := stream.readinto(view):

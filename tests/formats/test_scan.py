@@ -1,5 +1,6 @@
 """Brackets, quotes and borders between events, against a reader of one character at a time."""
 
+import io
 import json
 import os
 import random
@@ -8,8 +9,7 @@ import pytest
 
 from tracetui.formats.chrome_json import scan
 from tracetui.formats.chrome_json.scan import Outline, last_boundary, learn_separator, outline
-from tracetui.formats.chrome_json.segments import SegmentQueue
-from tracetui.formats.chrome_json.worker import read_text
+from tracetui.formats.chrome_json.segments import cut
 from tracetui.formats.window import Window
 
 
@@ -111,8 +111,7 @@ def test_a_border_far_from_the_end_is_found(distance):
 
 
 @pytest.mark.parametrize("block", [40, 100, 1000, 5000])
-@pytest.mark.parametrize("sent", [False, True])
-def test_stretches_follow_each_other_from_event_to_event(block, sent, tmp_path):
+def test_segments_follow_each_other_from_event_to_event(block, tmp_path):
     events = [json.dumps({"ph": "X", "name": "x" * (i * 7 % 90), "ts": i}).encode() for i in range(60)]
     text = b",\n".join(events) + b"]}"
     path = tmp_path / "t"
@@ -121,15 +120,9 @@ def test_stretches_follow_each_other_from_event_to_event(block, sent, tmp_path):
     assert separator is not None
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        window = Window(read_text(b"[" + text), 0)
-        window.fill(1)
-        window.skip(1)
-        supply = SegmentQueue(separator, 1, len(text) + 1, block, descriptor, window if sent else None)
-        assert supply.descriptor == (-1 if sent else descriptor)
-        found = list(iter(supply.next, None))
+        found = list(cut(separator, 1, len(text) + 1, block, descriptor))
     finally:
         os.close(descriptor)
-    assert supply.next() is None
     assert [one.number for one in found] == list(range(len(found)))
     assert [one.final for one in found] == [False] * (len(found) - 1) + [True]
     assert (found[0].begin, found[-1].end) == (1, len(text) + 1)
@@ -138,20 +131,16 @@ def test_stretches_follow_each_other_from_event_to_event(block, sent, tmp_path):
     starts = {1 + sum(len(e) + 2 for e in events[:i]) for i in range(len(events))}
     assert set(borders) <= starts
     for one in found:
-        assert one.text == (text[one.begin - 1 : one.end - 1] if sent else None)
-        if not sent and not one.final:  # as long as was asked for, and an event more
+        if not one.final:  # as long as was asked for, and an event more
             assert block <= one.end - one.begin <= block + 200
-        if sent and not one.final and block > 200:
-            assert block - 200 <= one.end - one.begin <= block
-    if not sent:
-        assert found[-1].end - found[-1].begin <= block + block // 2 + 200
+    assert found[-1].end - found[-1].begin <= block + block // 2 + 200
 
 
 def test_a_window_slides_over_the_text():
     rng = random.Random(5)
     text = bytes(rng.randrange(32, 126) for _ in range(20_000))
     pieces = rng.choices(range(1, 700), k=10_000)
-    read = read_text(text)
+    read = io.BytesIO(text).readinto
     window = Window(lambda view: read(view[: pieces.pop()]), 0)
     at = 0
     while not window.ended or window.size:

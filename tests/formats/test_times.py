@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,15 @@ from tests.kineto import named, notices
 from tracetui.formats.chrome_json import rows
 from tracetui.formats.chrome_json.chunks import Reader
 from tracetui.formats.chrome_json.event_builder import EventBuilder
+from tracetui.formats.chrome_json.schema import decoder
 from tracetui.formats.chrome_json.times import (
     FLOAT_LIMIT,
     NO_TIME,
     TIME_LIMIT,
     exact,
     from_floats,
-    from_integers,
     from_texts,
+    shrink,
 )
 from tracetui.formats.store import Tables
 from tracetui.trace import Trace, load
@@ -51,27 +51,34 @@ def test_floats_out_of_range():
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_durations_that_floats_would_round_are_read_as_text(sign):
-    low, limit = (SimpleNamespace(dur=sign * value) for value in (FLOAT_LIMIT - 1, FLOAT_LIMIT))
-    assert rows._durations([low]).tolist() == [sign * (int(FLOAT_LIMIT) - 1) * 1000]
-    with pytest.raises(rows.NeedsMode):
-        rows._durations([low, limit])
+@pytest.mark.parametrize("field", ["ts", "dur"])
+def test_times_that_floats_would_round_are_read_as_text(field, sign):
+    for value in (FLOAT_LIMIT - 1, FLOAT_LIMIT):
+        events = decoder(False).decode(f'[{{"ph":"X","name":"x","ts":1,"{field}":{sign * value}}}]')
+        if value == FLOAT_LIMIT:
+            with pytest.raises(rows.LosesDigits):
+                rows.typed_rows(events, False, Tables())
+            continue
+        found = rows.typed_rows(events, False, Tables())
+        time = found.start if field == "ts" else found.duration
+        assert time.tolist() == [sign * (int(FLOAT_LIMIT) - 1) * 1000]
 
 
 def test_integers_in_microseconds_and_in_nanoseconds():
-    starts = np.array([1_606_910_596_297_023, 1_714_000_000_000_000_123, 0, NO_TIME])
-    start, duration = from_integers(starts, np.array([13_000, 5_000_000, 7_000, NO_TIME]))
-    assert start.tolist() == [1_606_910_596_297_023_000, 1_714_000_000_000_000_123, 0, NO_TIME]
+    starts = [b"1606910596297023", b"1714000000000000123", b"0", b""]
+    assert from_texts(starts).tolist() == [1_606_910_596_297_023_000, 1_714_000_000_000_000_123, 0, NO_TIME]
     # Where the start counts nanoseconds, so does the duration.
-    assert duration.tolist() == [13_000, 5_000, 7_000, NO_TIME]
+    durations = np.array([13_000, 5_000_000, 7_000, NO_TIME])
+    shrink(starts, durations)
+    assert durations.tolist() == [13_000, 5_000, 7_000, NO_TIME]
 
 
 def test_integers_out_of_range():
     """Microseconds whose nanoseconds are too many for 64 bits, but too few to be nanoseconds themselves."""
-    starts, durations = np.array([9 * 10**16, -9 * 10**16]), np.array([1_000, 1_000])
-    start, duration = from_integers(starts, durations)
-    assert start.tolist() == [TIME_LIMIT, -TIME_LIMIT]
-    assert duration.tolist() == [1_000, 1_000]
+    starts, durations = [b"90000000000000000", b"-90000000000000000"], np.array([1_000, 1_000])
+    assert from_texts(starts).tolist() == [TIME_LIMIT, -TIME_LIMIT]
+    shrink(starts, durations)
+    assert durations.tolist() == [1_000, 1_000]
 
 
 @given(

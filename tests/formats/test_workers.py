@@ -1,14 +1,8 @@
-"""Several processes read one file as one would, and leave nothing behind."""
+"""Several threads read one file as one would, and leave nothing behind."""
 
-import gzip
 import json
 import os
-import shutil
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,39 +10,13 @@ from typing import Any
 import pytest
 
 from tracetui.core import threads as machine
-from tracetui.formats.chrome_json import segments, workers
+from tracetui.formats.chrome_json import segments
 from tracetui.formats.chrome_json.scan import learn_separator
 from tracetui.trace import Cancelled, Trace, load
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
 Event = dict[str, Any]
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="one process only elsewhere")
 
-
-def children() -> set[int]:
-    """Processes that this one has started since the test began, and that are still there."""
-    return _running() - EARLIER
-
-
-def _running() -> set[int]:
-    if not shutil.which("ps"):
-        pytest.skip("there is no ps")
-    asking = subprocess.Popen(["ps", "-o", "pid=", "--ppid", str(os.getpid())], stdout=subprocess.PIPE)
-    return {int(pid) for pid in asking.communicate()[0].split()} - {asking.pid}
-
-
-EARLIER: set[int] = set()
-
-
-@pytest.fixture(autouse=True)
-def earlier() -> None:
-    """Other tests may have left a process that they go on to use."""
-    EARLIER.clear()
-    EARLIER.update(_running())
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="one thread only elsewhere")
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +37,11 @@ def same(a: Trace, b: Trace) -> bool:
     return all((getattr(a, c) == getattr(b, c)).all() for c in columns) and list(a.names) == list(b.names)
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress])
-def test_two_processes_agree_with_one(big, pack, load_in):
-    big.write_bytes(pack(big.read_bytes()))
+def test_two_threads_agree_with_one(big, load_in):
     one, two = load(big, workers=1), load_in(big, 1 << 16, 2, 400_000)
     assert same(one, two)
     assert one.info.text_size == two.info.text_size
     assert two.args(29_999)["External id"] == int(two.external_id[29_999])
-    assert not children()
 
 
 def test_borders_that_are_none(tmp_path, event, load_in):
@@ -90,7 +55,6 @@ def test_borders_that_are_none(tmp_path, event, load_in):
         trace = load_in(path, 3000, count, 60_000)
         assert (len(trace), trace.notices) == (500, ())
         assert trace.args(250)["inner"] == inner
-    assert not children()
 
 
 def test_damage_across_a_border(big, load_in):
@@ -106,25 +70,7 @@ def test_damage_across_a_border(big, load_in):
     ]
 
 
-@pytest.mark.parametrize("zipped", [False, True])
-def test_a_worker_that_dies_is_made_up_for(big, zipped, load_in, monkeypatch):
-    if zipped:
-        big.write_bytes(gzip.compress(big.read_bytes()))
-    monkeypatch.setattr(
-        workers, "_CODE", "import sys; sys.stdin.readline(); sys.exit(3)  # {path!r}{arguments!r}"
-    )
-    assert same(load(big, workers=1), load_in(big, 1 << 16, 3, 400_000))
-
-
-def test_no_worker_can_be_started(big, load_in, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert same(load(big, workers=1), load_in(big, 1 << 16, 3, 400_000))
-
-
-@pytest.mark.parametrize("zipped", [False, True])
-def test_cancelling_ends_the_workers(big, zipped):
-    if zipped:
-        big.write_bytes(gzip.compress(big.read_bytes()))
+def test_cancelling_ends_the_threads(big):
     threads = threading.active_count()
     with pytest.raises(Cancelled):
         load(big, lambda done, total: False, workers=2)
@@ -137,7 +83,6 @@ def test_cancelling_ends_the_workers(big, zipped):
 
     with pytest.raises(Cancelled):
         load(big, later, workers=3)
-    assert not children()
     assert threading.active_count() == threads
 
 
@@ -147,34 +92,6 @@ def test_from_a_thread(big):
     thread.start()
     thread.join(60)
     assert len(traces[0]) == 30_000
-
-
-def test_ctrl_c_leaves_no_process_behind(big):
-    """A script without a main guard, interrupted with its whole group while workers read."""
-    code = (
-        "import sys, time\n"
-        "from tracetui.trace import load\n"
-        "def progress(done, total):\n"
-        "    print('reading', flush=True)\n"
-        "    time.sleep(0.3)\n"
-        f"load({str(big)!r}, progress, workers=3)\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
-    assert errors.rstrip().endswith(b"KeyboardInterrupt")
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    pytest.fail("a process is left in the group")
 
 
 def test_cores_follow_affinity_and_quota(tmp_path, monkeypatch):
@@ -193,11 +110,11 @@ def test_cores_follow_affinity_and_quota(tmp_path, monkeypatch):
     assert machine._quota.__wrapped__(tmp_path) == 3
 
 
-def test_small_files_are_read_by_one_process(monkeypatch):
+def test_small_files_are_read_by_one_thread(monkeypatch):
     monkeypatch.setattr(segments, "usable_cores", lambda: 64)
     assert segments.worth(50_000_000) == 1
     assert segments.worth(500_000_000) == 10
-    assert segments.worth(50_000_000_000) == 16
+    assert segments.worth(50_000_000_000) == 10
 
 
 def test_stretches_cover_the_text(big):
@@ -206,10 +123,7 @@ def test_stretches_cover_the_text(big):
     separator = learn_separator(text[begin : begin + 5000])
     assert separator is not None
     with big.open("rb", buffering=0) as file:
-        supply = segments.SegmentQueue(separator, begin, len(text), 300_000, file.fileno())
-        made = []
-        while (stretch := supply.next()) is not None:
-            made.append(stretch)
+        made = list(segments.cut(separator, begin, len(text), 300_000, file.fileno()))
     assert [s.number for s in made] == list(range(len(made)))
     assert [s.begin for s in made[1:]] == [s.end for s in made[:-1]]
     assert (made[0].begin, made[-1].end, [s.final for s in made]) == (

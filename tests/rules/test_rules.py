@@ -14,7 +14,7 @@ from tracetui.analysis.idle.cpu_time import is_allocation, is_synchronizing
 from tracetui.analysis.names.kernel_names import decode
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import range_scope, step_scope
-from tracetui.analysis.verdicts import verdict_of
+from tracetui.analysis.verdicts import earlier_share_of, verdict_of
 from tracetui.core.units import share
 from tracetui.rules import RULES, Finding, find_findings
 from tracetui.rules.claims import Count, Ratio, Share, Time, names_of
@@ -1348,8 +1348,9 @@ def earlier(length: float, own: float) -> list[Event]:
 ])  # fmt: skip
 def test_work_in_flight_at_start(tmp_path, length, own, fires, said):
     trace = trace_of(tmp_path, *earlier(length, own))
-    finding, verdict = found(trace, "work_in_flight_at_start"), verdict_of(Part(trace))
-    assert verdict.earlier_share == pytest.approx(length / 200)
+    part = Part(trace)
+    finding, verdict = found(trace, "work_in_flight_at_start"), verdict_of(part)
+    assert earlier_share_of(part) == pytest.approx(length / 200)
     assert (finding is not None) is fires
     assert ("work that was launched before the recording." in verdict.reason) is said
     if finding:

@@ -21,8 +21,7 @@ def test_union_against_a_set_of_points(some, low, high):
     assert (made.start[1:] > made.end[:-1]).all()
     inside = sum(low <= p < high for p in points)
     assert made.overlap(np.array([low]), np.array([high])).tolist() == [inside]
-    touched = sum(int(b - a) for a, b in zip(made.start, made.end, strict=True) if a < high and b > low)
-    assert made.touching(np.array([low]), np.array([high])).tolist() == [touched if high > low else 0]
+    assert made.holds(np.array([low, high])).tolist() == [low in points, high in points]
 
 
 @pytest.mark.skipif(intervals.LIBRARY is None, reason="the library of trace/nesting.c is not installed")
@@ -138,4 +137,5 @@ def test_a_union_and_its_parts():
     assert one.until(np.array([-1, 0, 1, 20, 25, 31, 35, 99])).tolist() == [0, 0, 1, 20, 20, 21, 25, 25]
     low, high = np.array([0, 19, 20, 34, 35, 9]), np.array([5, 31, 30, 36, 99, 3])
     assert one.overlap(low, high).tolist() == [5, 2, 0, 1, 0, 0]
-    assert one.touching(low, high).tolist() == [20, 25, 0, 5, 0, 0]
+    held = [False, True, True, False, True, True, False, False]  # an empty interval, at 40, holds nothing
+    assert one.holds(np.array([-1, 0, 19, 20, 30, 34, 35, 40])).tolist() == held

@@ -32,8 +32,9 @@ METADATA_OPS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 """Operators that make a new view of a tensor's memory: no kernel, as long as none of them has to copy."""
 
 
-def name_mask(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> Bool:
-    """Mask over `trace.names`; with a kind, only names of slices of that kind can be true."""
+def name_mask(trace: Trace, wanted: Callable[[str], object], kind: Kind | None = None) -> Bool:
+    """Mask over `trace.names`: those that pass a test, such as a pattern's `match`; with a kind, only its
+    slices'."""
     if kind is not None:
         key, mask = f"named {kind}", np.zeros(len(trace.names), dtype=np.bool_)
         if key not in trace.derived:
@@ -59,11 +60,11 @@ def op_names(trace: Trace) -> Bool:
         of_none = trace.category == trace.categories.index("")
         listed = bool((of_none & (trace.kind == int(Kind.CPU_OP))).any())
     if OLD_OPERATOR in trace.categories or listed:
-        names &= name_mask(trace, lambda name: _OLD_OP.search(name) is not None, Kind.CPU_OP)
+        names &= name_mask(trace, _OLD_OP.search, Kind.CPU_OP)
     return names
 
 
-def filter_by_name(trace: Trace, at: I64, wanted: Callable[[str], bool]) -> I64:
+def filter_by_name(trace: Trace, at: I64, wanted: Callable[[str], object]) -> I64:
     """The slices of `at` whose name is wanted. Checks each distinct name once."""
     names = trace.name[at]
     mask = np.zeros(len(trace.names), dtype=np.bool_)
@@ -112,7 +113,7 @@ def plausible(trace: Trace, *kinds: Kind) -> I64:
     return found
 
 
-def slices_named(trace: Trace, wanted: Callable[[str], bool], kind: Kind | None = None) -> I64:
+def slices_named(trace: Trace, wanted: Callable[[str], object], kind: Kind | None = None) -> I64:
     """The slices whose name is wanted, in order; with a kind, only the plausible ones of that kind. Looks at
     no others."""
     key = f"names {kind}"

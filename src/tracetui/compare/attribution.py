@@ -42,15 +42,12 @@ def attribute_calls(
         partner = np.full(len(tree.at), -1, dtype=np.int64)
         partner[pairs[n]] = pairs[1 - n]
         free = partner < 0
-        climb = ~name_mask(side.trace, lambda name: COMPILED.search(name) is not None)[
-            side.trace.name[tree.at]
-        ]
+        climb = ~name_mask(side.trace, COMPILED.search)[side.trace.name[tree.at]]
         both = ~free & (np.append(owners[1 - n][0], NOTHING)[partner] == owner)
         mine = np.flatnonzero((owner >= 0) & (launches | (climb & (free | both))))
         others = ~_give(side, tree, mine, owner, parts[n])
         # What compiling calls is reported with the compiling.
-        start = side.trace.start[tree.at]
-        others &= side.compiler.touching(start, start + 1) == 0
+        others &= ~side.compiler.holds(side.trace.start[tree.at])
         left.append(tree.at[free & others])
         key = (side.round_of(tree.at) << 32) + names[side.trace.name[tree.at]]
         keys.append((key[free & others], key[others]))
@@ -67,8 +64,7 @@ def without_loading(sides: tuple[Side, Side], rest: Change) -> tuple[I64, I64]:
     found = []
     for side, part in zip(sides, (rest.a, rest.b), strict=True):
         at = np.array(part.events, dtype=np.int64)
-        start = side.trace.start[at]
-        loads = loading_time(side.part).touching(start, start + 1) > 0
+        loads = loading_time(side.part).holds(side.trace.start[at])
         part.events = at[~loads].tolist()
         found.append(at[loads])
     return found[0], found[1]

@@ -140,7 +140,7 @@ def _beside(side: Side, at: I64) -> F64:
     start, length = trace.start[at], trace.duration[at]
     for one in np.unique(device[at]).tolist():
         work = by_start(trace, side.work[device[side.work] == one])
-        begin, end = trace.start[work], trace.start[work] + trace.duration[work]
+        begin, end = trace.start[work], trace.end_of(work)
         # Of two that run at once, one began earlier and is still running.
         last = np.maximum.accumulate(end)
         which = np.maximum.accumulate(np.where(end == last, np.arange(len(end)), 0))[:-1]

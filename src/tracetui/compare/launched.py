@@ -127,7 +127,7 @@ def launched(side: Side, tree: CallTree, events: Sequence[I64], work: I64, calls
     launch = place[trace.launch[work[trace.kind[work] != Kind.MEMSET]]]
     until = np.append(0, np.cumsum(counted(launch[launch >= 0], len(tree.at))))
     alone = free & (until[tree.end] == until[:-1])
-    climb = alone & ~name_mask(trace, lambda name: COMPILED.search(name) is not None)[trace.name[tree.at]]
+    climb = alone & ~name_mask(trace, COMPILED.search)[trace.name[tree.at]]
     top = np.where(op >= 0, place[op], -1)
     # One more entry for -1: a side may have no calls.
     alone, climb = np.append(alone, False), np.append(climb, False)

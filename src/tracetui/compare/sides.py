@@ -200,7 +200,7 @@ class Side:
         low, high = step_windows_of(self.part)
         at = plausible(self.trace, *DEVICE_WORK)
         launched = launch_times(self.trace, at)
-        step, over = step_of(table, launched), self.trace.start[at] + self.trace.duration[at]
+        step, over = step_of(table, launched), self.trace.end_of(at)
         done = table.end.copy()
         np.maximum.at(done, step[step >= 0], over[step >= 0])
         done = np.maximum.accumulate(np.maximum(done, np.append(low[1:], high[-1:])))

@@ -34,7 +34,7 @@ class Format(Protocol):
         """Read all events of `source`.
 
         `report` is called with (bytes of the file done, total bytes), and then `so_far`. `workers`: number of
-        processes, None to choose by size. Raises TraceError if there are no events, OSError if the file
+        threads, None to choose by size. Raises TraceError if there are no events, OSError if the file
         cannot be read.
         """
 

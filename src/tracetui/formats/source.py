@@ -48,9 +48,9 @@ class Source(Struct):
         status = os.fstat(self.file.fileno())
         return (status.st_size, status.st_mtime_ns) != self.stamp
 
-    def stream(self, diagnostics: Diagnostics, offset: int = 0) -> Stream:
-        """The text from `offset` on. Damage to the encoding is noted in `diagnostics`."""
-        return self.encoding.stream(self.file, self.size, offset, diagnostics)
+    def stream(self, diagnostics: Diagnostics) -> Stream:
+        """The text. Damage to the encoding is noted in `diagnostics`."""
+        return self.encoding.stream(self.file, self.size, diagnostics)
 
     def parts(self) -> Parts:
         """Random access to the text."""

@@ -4,19 +4,17 @@ Events follow Chrome's trace format: the phase is one letter ("X" a slice, "B" a
 begin and end, "i" an instant, "s", "t", "f" the ends of a flow, ...). The phase, the category, the process
 and the thread together are its *head*, a number in `Tables.heads`. Times are int64 nanoseconds on the file's
 clock.
-
-A worker process sends its `Store` to the parent, so it holds only arrays and plain data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence, Sized
+from collections.abc import Hashable, Sized
 from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 
-from tracetui.core.columns import I32, I64, NO_TIME, Array, Columns
+from tracetui.core.columns import I32, I64, NO_TIME, Columns
 from tracetui.core.copying import replace
 from tracetui.formats.diagnostics import Diagnostics
 
@@ -157,35 +155,30 @@ class Store(Struct):
         tables = Tables(Numbered(of.heads), Numbered(of.names), transfers=Numbered(of.transfers))
         return Store(tables, copy, metadata=self.metadata[:], _counts=self._counts.copy())
 
-    def pack(self) -> tuple[tuple[Any, ...], list[Array]]:
-        """Plain data and arrays, for `absorb`. Empties the columns."""
-        arrays: list[Array] = [self._counts[: len(self.tables.heads)]]
-        for columns in (self.slices, self.points, self.counters):
-            arrays += [columns.take(name) for name in columns.kinds]
-        of = self.tables
-        tables = (list(of.heads), list(of.names), list(of.ids), list(of.transfers))
-        return (*tables, self.series, self.metadata, self.asyncs, self.diagnostics), arrays
-
-    def absorb(self, plain: Sequence[Any], arrays: list[Array], share: float, base: int) -> None:
-        """Append what `pack` returned for the next stretch of a text, as if it had been read here.
+    def absorb(self, other: Store, share: float, base: int) -> None:
+        """Append what was read of the next stretch of a text, as if it had been read here. Empties the
+        columns of `other`.
 
         `share`: the fraction of the text read so far, this included. `base` is added to each `source`.
         """
-        heads, names, ids, transfers, series, metadata, asyncs, diagnostics = plain
-        counts, *arrays = arrays
-        head_map = np.array([self.tables.heads[h] for h in heads], dtype=np.int32)
-        name_map = np.array([self.tables.names[n] for n in names], dtype=np.int32)
-        transfer_map = np.array([TRANSFERS + self.tables.transfers[n] for n in transfers], dtype=np.int32)
-        id_map = np.array([OTHER_IDS + self.tables.ids[i] for i in ids], dtype=np.int64)
-        series_map = np.array([self.series.setdefault(s, len(self.series)) for s in series], dtype=np.int32)
-        self._make_room(len(self.tables.heads))
-        np.add.at(self._counts, head_map[: len(counts)], counts)
-        maps = {"head": head_map, "name": name_map, "series": series_map}
-        for columns in (self.slices, self.points, self.counters):
-            piece = dict(zip(columns.kinds, arrays, strict=False))
-            arrays = arrays[len(piece) :]
-            if not len(next(iter(piece.values()))):
+        tables, of = self.tables, other.tables
+        name_map = np.array([tables.names[n] for n in of.names], dtype=np.int32)
+        transfer_map = np.array([TRANSFERS + tables.transfers[n] for n in of.transfers], dtype=np.int32)
+        id_map = np.array([OTHER_IDS + tables.ids[i] for i in of.ids], dtype=np.int64)
+        maps = {
+            "name": name_map,
+            "head": np.array([tables.heads[h] for h in of.heads], dtype=np.int32),
+            "series": np.array(
+                [self.series.setdefault(s, len(self.series)) for s in other.series], dtype=np.int32
+            ),
+        }
+        self._make_room(len(tables.heads))
+        counts = other._counts[: len(of.heads)]
+        np.add.at(self._counts, maps["head"][: len(counts)], counts)
+        for mine, more in zip(self._columns(), other._columns(), strict=True):
+            if not len(more):
                 continue
+            piece = {name: more.take(name) for name in more.kinds}
             for name, array in piece.items():
                 if name == "name" and len(transfer_map):
                     piece[name] = moved = name_map[np.where(array < TRANSFERS, array, 0)]
@@ -199,7 +192,10 @@ class Store(Struct):
                     large = array >= OTHER_IDS
                     piece[name] = moved = array.copy()
                     moved[large] = id_map[array[large] - OTHER_IDS]
-            columns.add(share, **piece)
-        self.metadata += metadata
-        self.asyncs += [replace(e, name=int(name_map[e.name]), source=e.source + base) for e in asyncs]
-        self.diagnostics.absorb(diagnostics)
+            mine.add(share, **piece)
+        self.metadata += other.metadata
+        self.asyncs += [replace(e, name=int(name_map[e.name]), source=e.source + base) for e in other.asyncs]
+        self.diagnostics.absorb(other.diagnostics)
+
+    def _columns(self) -> tuple[Columns, ...]:
+        return self.slices, self.points, self.counters

@@ -100,15 +100,13 @@ def calls_of(trace: Trace, rank: int | None) -> Calls:
         rows[same].append(place)
     first = np.array([min(some) for some in rows.values()], np.int64)
     start = np.array([trace.start[at[some]].min() for some in rows.values()], np.int64)
-    end = np.array(
-        [(trace.start[at[some]] + trace.duration[at[some]]).max() for some in rows.values()], np.int64
-    )
+    end = np.array([trace.end_of(at[some]).max() for some in rows.values()], np.int64)
     launched = launch[first] if len(first) else first
     called = np.where(launched >= 0, trace.start[launched], start)
     for i in _gloo(trace).tolist():
         name = trace.name_of(i)
         found.append((Key("all", name), name.removeprefix(GLOO), NO_NUMBER, NO_NUMBER, NO_NUMBER))
-        start, end = np.append(start, trace.start[i]), np.append(end, trace.start[i] + trace.duration[i])
+        start, end = np.append(start, trace.start[i]), np.append(end, trace.end_of(i))
         called = np.append(called, trace.start[i])
     computing = union_of(trace.start, trace.duration, others) if len(others) else EMPTY
     return _table(found, called, start, end, computing, trace.info.zero_ns, unknown)

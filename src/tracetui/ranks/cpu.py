@@ -88,7 +88,7 @@ def _places(trace: Trace, lanes: list[int], tag: I64, way: I8) -> None:
     built_in = name_mask(trace, lambda name: name.startswith("<built-in"), Kind.PYTHON)
     parent_of_record = trace.parent[np.flatnonzero(record[trace.name])]
     # Those that PyTorch puts around a collective: what the CPU does in them belongs to who asked for it.
-    collective = name_mask(trace, lambda name: _COLLECTIVE.match(name) is not None, Kind.ANNOTATION)
+    collective = name_mask(trace, _COLLECTIVE.match, Kind.ANNOTATION)
     collective[trace.name[parent_of_record[parent_of_record >= 0]]] = True
     for i in lanes:
         lane = trace.lanes[i]

@@ -108,11 +108,11 @@ def _bursts(trace: Trace, main: int, lane: int, waits: I64) -> tuple[Intervals, 
     rows = slice(this.first, this.last)
     top = (trace.parent[rows] < 0) & trace.is_kind(*_OF_CPU, of=rows) & ~trace.implausible[rows]
     at = np.flatnonzero(top) + this.first
-    every = union(trace.start[at], trace.start[at] + trace.duration[at])
+    every = union(trace.start[at], trace.end_of(at))
     around = deepest_at(trace, np.full(len(every), main), every.start)
     begins = trace.start[first.first : first.last]
     none = np.searchsorted(begins, every.start, side="right") == np.searchsorted(begins, every.end)
-    over = np.where(around >= 0, trace.start[around] + trace.duration[around], np.iinfo(np.int64).max)
+    over = np.where(around >= 0, trace.end_of(around), np.iinfo(np.int64).max)
     fits = none & (every.end <= over) & ~among(trace, waits)[around]
     mine = union(every.start[fits], every.end[fits])
     return mine, mine.total < (1 - MUCH) * every.total

@@ -152,7 +152,7 @@ def _driving(trace: Trace, driver: Driver, calls: I64) -> I64:
     same = driver.drives(trace, calls) & (trace.duration[calls] > 0)
     calls = calls[same]
     calls = calls[np.argsort(trace.start[calls], kind="stable")]
-    reach = np.maximum.accumulate(trace.start[calls] + trace.duration[calls])
+    reach = np.maximum.accumulate(trace.end_of(calls))
     inner = np.append(False, trace.start[calls][1:] < reach[:-1])
     found: I64 = calls[~inner[: len(calls)]]
     return found
@@ -171,7 +171,7 @@ class _Builder:
 
         is_copying = among(trace, copying)
         blocking = is_copying[launch]
-        over = trace.start[launch] + trace.duration[launch]
+        over = trace.end_of(launch)
         anchor = np.where(launch < 0, trace.start[work], np.where(blocking, trace.start[launch], over))
         early = first_launched(trace)[trace.lane[work]]
         queued = (launch < 0) & ((trace.start[work] < early) | (early == np.iinfo(np.int64).min))

@@ -189,7 +189,7 @@ class _Changed:
             self.unheld |= wait
             return
         if len(calls):  # a wait is at the border of its own time, which has no length
-            inside = union(trace.start[calls], trace.start[calls] + trace.duration[calls])
+            inside = union(trace.start[calls], trace.end_of(calls))
             wait |= (self.kind == WAIT) & within(inside, trace.start[graph.slices])
             work |= (self.launch >= 0) & within(inside, trace.start[self.launch])
         else:
@@ -243,7 +243,7 @@ class _Changed:
         several = last > first
         begun, over = (_around(trace, launch[mine[at[several]]]) for at in (first, last))
         opens = own_time(graph.held, trace.start[begun])
-        closes = own_time(graph.held, trace.start[over] + trace.duration[over])
+        closes = own_time(graph.held, trace.end_of(over))
         closes = np.maximum(np.minimum(closes, np.append(opens[1:], np.inf)), opens)
         self._scale(opens, closes, 0.0)
         cpu = self._cpu()

@@ -409,7 +409,7 @@ def _for_graphs(part: Part) -> bool:
 def _without_cache(part: Part) -> bool:
     """Whether memory is allocated as often as tensors are made, and freed as often."""
     made, freed, tensors = (
-        len(slices_of(part, kind, lambda name, of=of: of.fullmatch(name) is not None))  # type: ignore[misc]
+        len(slices_of(part, kind, of.fullmatch))
         for kind, of in ((Kind.RUNTIME, _MALLOC), (Kind.RUNTIME, _FREE), (Kind.CPU_OP, _EMPTY))
     )
     return made >= max(MANY_TENSORS, tensors) and freed >= FREED_SHARE * made
@@ -446,7 +446,7 @@ def _compiled_regions(part: Part) -> I64:
 def _is_compiled(part: Part) -> bool:
     """Whether most of what is launched is launched by compiled regions."""
     trace, calls = part.trace, launch_calls_of(part)
-    inside = busy_union(trace, _compiled_regions(part)).touching(trace.start[calls], trace.start[calls] + 1)
+    inside = busy_union(trace, _compiled_regions(part)).holds(trace.start[calls])
     return bool(2 * np.count_nonzero(inside) > len(calls))
 
 

@@ -70,7 +70,7 @@ def type_conversions(part: Part) -> Iterator[Finding]:
     plain = name_mask(part.trace, _CONVERTS.__contains__)
     other = first_marked(trace, op, (trace.kind == Kind.CPU_OP) & ~plain[trace.name])
     name = np.where(other >= 0, trace.name[other], -1)
-    keep = (name < 0) | ~name_mask(part.trace, lambda name: bool(_INSIDE.match(name)))[name]
+    keep = (name < 0) | ~name_mask(part.trace, _INSIDE.match)[name]
     at, op, name = at[keep], op[keep], name[keep]
     time = at.time
     if time < max(1, MEDIUM * work_time(part), OF_ALL * verdict_of(part).judged):

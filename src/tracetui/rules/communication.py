@@ -154,7 +154,7 @@ def ddp_copies(part: Part) -> Iterator[Finding]:
     calls = joined(*(slices_of(part, kind, _DDP_FORWARD.__eq__) for kind in (Kind.ANNOTATION, Kind.CPU_OP)))
     forward = busy_union(trace, calls.at)
     flat = slices_of(part, Kind.CPU_OP, _FLATTEN.__contains__)
-    flat = flat[forward.touching(flat.start, flat.start + 1) > 0]
+    flat = flat[forward.holds(flat.start)]
     back = slices_of(part, Kind.CPU_OP, _TO_GRADIENTS.__eq__)
     both, buffers, gradients = joined(flat, back), flat.time, back.time
     total = buffers + gradients
@@ -340,5 +340,5 @@ def _between_two(part: Part, at: Slices) -> bool:
     pipeline: an all-to-all runs kernels of the same name."""
     if 2 * at.named(_SEND_RECV).time <= at.time:
         return False
-    to_all = name_mask(part.trace, lambda name: _TO_ALL.search(name) is not None).any()
-    return not to_all and bool(name_mask(part.trace, lambda name: _SENT.match(name) is not None).any())
+    to_all = name_mask(part.trace, _TO_ALL.search).any()
+    return not to_all and bool(name_mask(part.trace, _SENT.match).any())

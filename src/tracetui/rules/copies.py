@@ -95,7 +95,7 @@ def copy_before_product(part: Part) -> Iterator[Finding]:
     what = role[work.name]
     pair = np.flatnonzero((what[:-1] == 1) & (what[1:] == 2) & (op[:-1] == op[1:]))
     # Within a recurrent network the library copies what nobody can lay out otherwise.
-    pair = pair[~name_mask(part.trace, lambda name: _RECURRENT.match(name) is not None)[trace.name[op[pair]]]]
+    pair = pair[~name_mask(part.trace, _RECURRENT.match)[trace.name[op[pair]]]]
     copy, product, ops = work[pair], work[pair + 1], op[pair]
     if not len(copy):
         return

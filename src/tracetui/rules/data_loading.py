@@ -73,7 +73,7 @@ def _launches_within(part: Part, at: Slices) -> bool:
         lane: trace.start[launch[of]] for lane, of in group_positions(trace.lane[launch], len(trace.lanes))
     }
     return any(
-        bool(busy_union(trace, at.at[of]).touching(starts[lane], starts[lane] + 1).any())
+        bool(busy_union(trace, at.at[of]).holds(starts[lane]).any())
         for lane, of in group_positions(at.lane, len(trace.lanes))
         if lane in starts
     )

@@ -249,7 +249,7 @@ def short_calls(part: Part) -> Iterator[Finding]:
     mine = short.at[mask[trace.name[launches.event[short.at]]]]
     # What torch.compile tries out is not the program's.
     compiler = busy_union(trace, compile_phases(part))
-    tried = compiler.touching(trace.start[launches.launch], trace.start[launches.launch] + 1)
+    tried = compiler.holds(trace.start[launches.launch])
     if 2 * int(np.count_nonzero(tried)) > len(launches):
         return
     at = launches.event[mine][np.argsort(-launches.cost[mine], kind="stable")]
@@ -259,7 +259,7 @@ def short_calls(part: Part) -> Iterator[Finding]:
     ops, calls = np.unique(trace.name[op[op >= 0]], return_counts=True)
     order = [i for i in np.argsort(-calls, kind="stable")[:3] if "::" in trace.names[int(ops[i])]]
     begun = trace.start[launches.launch[small]]
-    updates = np.count_nonzero(can_be_fused(part).touching(begun, begun + 1)) >= FUSED_SHARE * len(small)
+    updates = np.count_nonzero(can_be_fused(part).holds(begun)) >= FUSED_SHARE * len(small)
     copies = 2 * np.count_nonzero(host_copies(trace, launches.event[quick])) > np.count_nonzero(quick)
     why = (
         "anomaly" if searches_for_nan(part)

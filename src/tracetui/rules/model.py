@@ -134,7 +134,7 @@ def can_be_fused(part: Part) -> Intervals:
     fused, or they take little of the time."""
     if name_mask(part.trace, lambda name: name.startswith("aten::_fused_")).any():
         return EMPTY
-    at = slices_of(part, Kind.ANNOTATION, lambda name: CAN_BE_FUSED.fullmatch(name) is not None).at
+    at = slices_of(part, Kind.ANNOTATION, CAN_BE_FUSED.fullmatch).at
     steps = busy_union(part.trace, at)
     return steps if steps.time_in(*part.span) >= FUSED_SHARE * part.length else EMPTY
 
@@ -198,10 +198,10 @@ def first_to_end(trace: Trace, kinds: Sequence[I64], times: I64) -> I64:
     of one. `kinds`: the slices, in several arrays. By time, each once."""
     times, found = unique(times), []
     for at in kinds:
-        over = trace.start[at] + trace.duration[at]
+        over = trace.end_of(at)
         found.append(at[times[np.minimum(np.searchsorted(times, over), len(times) - 1)] == over])
     last = np.sort(np.concatenate(found))
-    return last[np.unique(trace.start[last] + trace.duration[last], return_index=True)[1]]
+    return last[np.unique(trace.end_of(last), return_index=True)[1]]
 
 
 def claims_of(part: Part, kernels: Slices) -> dict[str, Claim]:

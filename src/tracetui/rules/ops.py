@@ -218,11 +218,11 @@ def _optimizer_loop(part: Part, at: Slices) -> Iterator[Finding]:
     if fraction < OPTIMIZER_SHARE:
         return
     begin = slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.zero_grad#")).start
-    if inside.touching(begin, begin + 1).any():  # with a closure, the model runs in it, too
+    if inside.holds(begin).any():  # with a closure, the model runs in it, too
         return
     mine = trace.kind[launches.event] == Kind.KERNEL
     begun = trace.start[launches.launch]
-    kernels = Slices(trace, launches.event[mine & (inside.touching(begun, begun + 1) > 0)])
+    kernels = Slices(trace, launches.event[mine & inside.holds(begun)])
     several = len(kernels.named("multi_tensor_apply"))
     if len(kernels) < OPTIMIZER_KERNELS * len(at) or 2 * several > len(kernels):
         return
@@ -274,7 +274,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
     at = at[any_inside(trace, launch, at)]
     # Runs of one name on one thread, without a launch outside of ops in between.
     before = launch[np.maximum(np.searchsorted(launch, at) - 1, 0)]
-    over = np.append(0, (trace.start[at] + trace.duration[at])[:-1])
+    over = np.append(0, trace.end_of(at)[:-1])
     follows = (trace.lane[before] != trace.lane[at]) | (trace.start[before] < over)
     follows &= np.diff(trace.lane[at], prepend=-1) == 0
     foreach = name_mask(part.trace, lambda name: _FOREACH.get(name.removesuffix("_")) is not None)
@@ -285,7 +285,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
         return
     other = trace.name[at[np.minimum(first + 1, len(at) - 1)]]  # of one op alone the same
     begin, last = at[first], at[first + count - 1]
-    time = trace.start[last] + trace.duration[last] - trace.start[begin]
+    time = trace.end_of(last) - trace.start[begin]
     total, span = int(time.sum()), part.length
     if total < LOOP_SHARE * span:
         return
@@ -298,7 +298,7 @@ def tensor_loops(part: Part) -> Iterator[Finding]:
     steps = busy_union(
         trace, slices_of(part, Kind.ANNOTATION, lambda name: name.startswith("Optimizer.step#")).at
     )
-    in_steps = int(count[steps.touching(trace.start[begin], trace.start[begin] + 1) > 0].sum())
+    in_steps = int(count[steps.holds(trace.start[begin])].sum())
     share = Share(total, span, base_of(part))
     loops = (Named(" and ".join(each[i]), int(calls[i]), int(spent[i])) for i in order)
     yield build_finding(

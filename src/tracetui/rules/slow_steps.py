@@ -20,7 +20,8 @@ from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.efficiency import shapes_recorded
 from tracetui.analysis.steps.loading import loading_time
-from tracetui.analysis.steps.scope import StepTable, count_in, launch_times, slices_of, step_of, step_table_of
+from tracetui.analysis.steps.scope import count_in, launch_times, slices_of, step_of, step_table_of
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.analysis.steps.steps import unusual_lengths
 from tracetui.analysis.steps.widths import COLD_NS, COLD_RATIO, NOT_ASKED, SLOW_NS, cold_widths, own_widths
 from tracetui.analysis.verdicts import verdict_of
@@ -194,7 +195,7 @@ def _more_work(part: Part, steps: StepTable) -> Iterator[Finding]:
         return
     worst = int(np.argmax(time))
     only, at = _only_there(part, steps, long, worst)
-    of_it = (busy_union(trace, at).touching(begun, begun + 1) > 0) & (step == worst)
+    of_it = busy_union(trace, at).holds(begun) & (step == worst)
     spent = work[of_it].time
     told = 2 * spent > time[worst] - usual
     claims: dict[str, Claim] = {"only": only, "only_ns": Time(spent)} if told else {}

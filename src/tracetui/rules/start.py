@@ -68,7 +68,7 @@ def initialisation(part: Part) -> Iterator[Finding]:
     if lost < max(INITIALIZATION_NS, INITIALIZATION_SHARE * int(high[0] - low[0])):
         return
     at = unique(cpu_time_of(part).first, loading(trace))
-    at = at[(trace.start[at] < high[0]) & (trace.start[at] + trace.duration[at] > low[0])]
+    at = at[(trace.start[at] < high[0]) & (trace.end_of(at) > low[0])]
     # An op around such a call says where, not what: name it where it holds nothing of the kind.
     calls = at[trace.kind[at] != Kind.CPU_OP]
     listed = _first_uses(part, calls)
@@ -311,9 +311,7 @@ def _dearer(part: Part) -> list[tuple[str, float, int]]:
 def _profiler_time(part: Part, rows: I64) -> I64:
     """How much of each slice's own time was the profiler's. ``rows`` are rows of one lane, in order."""
     trace = part.trace
-    inside = busy_union(trace, profilers_work(trace)).overlap(
-        trace.start[rows], trace.start[rows] + trace.duration[rows]
-    )
+    inside = busy_union(trace, profilers_work(trace)).overlap(trace.start[rows], trace.end_of(rows))
     around = np.searchsorted(rows, trace.parent[rows])
     has = np.flatnonzero((around < len(rows)) & (trace.parent[rows] >= 0))
     has = has[rows[around[has]] == trace.parent[rows[has]]]

@@ -32,7 +32,7 @@ def spanning_frames(trace: Trace, lane: int) -> I64:
     seen = np.minimum(start[long] + duration[long], high) - np.maximum(start[long], low)
     found: I64 = long[seen >= SPANNING * (high - low)] + first
     # The parent may be an annotation that lies below, in rows of its own.
-    end, depth = trace.start[found] + trace.duration[found], trace.depth[found]
+    end, depth = trace.end_of(found), trace.depth[found]
     nested = (end[1:] <= end[:-1]) & (depth[1:] == depth[:-1] + 1)
     chain = found[: int(np.argmin(np.append(nested, False))) + 1]
     return chain if len(chain) >= LEAST else chain[:0]
@@ -50,7 +50,7 @@ def depths_with(trace: Trace, lane: int, chain: I64) -> I32:
     # In order of start: a frame of the chain contains all that comes after it and begins before its end.
     within = np.zeros(last - first + 1, dtype=np.int32)
     np.add.at(within, chain - first + 1, 1)
-    ends = trace.start[chain] + trace.duration[chain]
+    ends = trace.end_of(chain)
     np.add.at(within, np.maximum(np.searchsorted(trace.start[first:last], ends), chain - first + 1), -1)
     up = np.maximum(np.cumsum(within)[:-1] - 1, 0)
     # What crosses another's end is below all the rest, with its own children: those rows move up together.

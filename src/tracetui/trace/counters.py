@@ -53,7 +53,7 @@ def counters_of(trace: Trace) -> tuple[Counter, ...]:
             end = _sampled_until(start, end)
         elif name == _CYCLES and device >= 0:
             kernels = _kernels_at(trace, device, start)
-            over = np.where(kernels >= 0, trace.start[kernels] + trace.duration[kernels], end)
+            over = np.where(kernels >= 0, trace.end_of(kernels), end)
             label, end = "Cycles", np.minimum(over, end)
         found.append(Counter(label, unit, device, start, end, value))
     return tuple(found)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracetui.trace.model import I64
+from tracetui.trace.model import I64, Bool
 from tracetui.trace.nesting import LIBRARY
 
 _NO_SLICE = -(1 << 63)
@@ -63,11 +63,10 @@ class Intervals(Struct, frozen=True):
         inside = np.clip(borders, self.start[0], self.end[-1])
         return np.diff(inside - self.until(inside))
 
-    def touching(self, start: I64, end: I64) -> I64:
-        """The total length, in ns, of the intervals that overlap each [start, end). Shape of `start`."""
-        low = np.searchsorted(self.end, start, side="right")
-        high = np.maximum(np.searchsorted(self.start, end, side="left"), low)
-        return np.where(end > start, self.before[high] - self.before[low], 0)
+    def holds(self, time: I64) -> Bool:
+        """Which of these times lie in an interval. Shape of `time`."""
+        begun = np.searchsorted(self.start, time, side="right")
+        return np.asarray(begun > np.searchsorted(self.end, time, side="right"), dtype=np.bool_)
 
 
 EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(1, np.int64))

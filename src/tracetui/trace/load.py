@@ -45,7 +45,7 @@ def load(
     """Read a trace, plain or compressed with gzip or zstd; "-" is standard input.
 
     `progress` is called with (bytes of the file done, bytes of the file) now and then. `workers`: how many
-    processes decode, including this one; by default chosen by the size of the file and the number of cores.
+    threads read a plain file, including this one; by default chosen by its size and the number of cores.
     `cache`: a file that `saved` keeps is not read again. `show`: for a large file, called with the trace of
     its beginning (see `load_beginning`) before the file is read, and then, from another thread while it is
     read, with those of longer and longer beginnings.

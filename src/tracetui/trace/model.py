@@ -280,6 +280,11 @@ class Trace:
             mask |= column == int(kind)  # an `int` is compared as an int8, a `Kind` as an int64
         return mask
 
+    def end_of(self, at: I32 | I64 | list[int] | slice) -> I64:
+        """The ends of some slices, int64, ns from the trace's zero."""
+        end: I64 = self.start[at] + self.duration[at]
+        return end
+
     def name_of(self, i: int) -> str:
         """The name of slice i, safe to show."""
         return self.names[int(self.name[i])]

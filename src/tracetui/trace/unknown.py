@@ -262,7 +262,7 @@ def _past_copies(trace: Trace, work: I64, launch: I64) -> I64:
     after = np.minimum(launch + 1, len(trace) - 1)
     waits = np.isin(after, calls_named(trace, "Synchronize")) & (trace.lane[after] == trace.lane[launch])
     call = np.where(waits, after, launch)
-    past_copies: I64 = trace.start[work] + trace.duration[work] - trace.start[call] - trace.duration[call]
+    past_copies: I64 = trace.end_of(work) - trace.start[call] - trace.duration[call]
     return past_copies
 
 

@@ -126,7 +126,7 @@ def _after_lost_launches(trace: Trace, work: I64) -> dict[int, Intervals]:
         mine, by = mine[order], by[order]
         first = np.flatnonzero(np.append(True, by[1:] != by[:-1]))
         begun[by[first]] = np.minimum.reduceat(trace.start[mine], first)
-        ended[by[first]] = np.maximum.reduceat(trace.start[mine] + trace.duration[mine], first)
+        ended[by[first]] = np.maximum.reduceat(trace.end_of(mine), first)
         at = np.flatnonzero((lost & uses) | here)
         gone = ~here[at]
         opens = np.flatnonzero(gone & ~np.append(False, gone[:-1]))
@@ -152,7 +152,7 @@ def waited_for(trace: Trace) -> Intervals:
     wait = calls_matching(trace, [_WAITS.search(name[:200]) is not None for name in trace.names])
     if not len(every) or not len(wait):
         return EMPTY
-    begun, over = trace.start[wait], trace.start[wait] + trace.duration[wait]
+    begun, over = trace.start[wait], trace.end_of(wait)
     at = np.searchsorted(every.start, over) - 1  # the work that began last before the return
     done = np.where(at >= 0, every.end[np.maximum(at, 0)], np.iinfo(np.int64).min)
     low = np.maximum(begun, done)
@@ -189,7 +189,7 @@ def _between_profiles(trace: Trace) -> Intervals:
     `profile_analysis --combine`)."""
     recording = np.array([name.startswith("PyTorch Profiler (") for name in trace.names] or [False])
     at = np.flatnonzero((trace.kind == int(Kind.SPAN)) & ~trace.implausible & recording[trace.name])
-    spans = union(trace.start[at], trace.start[at] + trace.duration[at])
+    spans = union(trace.start[at], trace.end_of(at))
     return union(spans.end[:-1], spans.start[1:])
 
 
@@ -231,7 +231,7 @@ def _in_flight(trace: Trace, work: I64, of: I64, every: Intervals) -> dict[int, 
     launch = trace.launch[first].astype(np.int64)
     known = (launch >= 0) & ~trace.implausible[launch]
     first, device, launch = first[known], device[known], launch[known]
-    queued = trace.start[launch] + trace.duration[launch]
+    queued = trace.end_of(launch)
     at = np.searchsorted(every.start, trace.start[first]) - 1
     done = np.where(at >= 0, every.end[np.maximum(at, 0)], np.iinfo(np.int64).max)  # not the device's first
     waited = trace.start[first] - np.maximum(queued, done)

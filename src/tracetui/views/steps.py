@@ -12,7 +12,7 @@ import numpy as np
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.verdict import PARTS, busy_text
 from tracetui.analysis.part import Part, Scope
-from tracetui.analysis.steps.scope import StepTable
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.analysis.steps.steps import StepRow, Steps, steps_of, summarize_steps
 from tracetui.core.cells import fit
 from tracetui.core.copying import replace

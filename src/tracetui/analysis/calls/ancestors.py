@@ -45,7 +45,7 @@ def deepest_at(trace: Trace, lane: I64, time: I64) -> I64:
         this = trace.lanes[i]
         at = np.searchsorted(trace.start[this.first : this.last], time[mine], side="right") - 1
         found[mine] = np.where(at >= 0, at + this.first, -1)
-    return first_up(trace, found, lambda at, of: trace.start[at] + trace.duration[at] > time[of], steady=True)
+    return first_up(trace, found, lambda at, of: trace.end_of(at) > time[of], steady=True)
 
 
 def first_up(trace: Trace, at: I64 | I32, accept: Accept, steady: bool = False) -> I64:
@@ -116,7 +116,7 @@ def any_inside(trace: Trace, some: I64, at: I64) -> Bool:
         mine = at[part]
         following = np.searchsorted(some, mine, side="right")
         found = some[np.minimum(following, len(some) - 1)]
-        early = trace.start[found] < trace.start[mine] + trace.duration[mine]
+        early = trace.start[found] < trace.end_of(mine)
         inside[part] = early & (trace.lane[found] == trace.lane[mine]) & (following < len(some))
 
     if len(some):
@@ -150,7 +150,7 @@ def covering(trace: Trace, lane: I64, start: I64, end: I64) -> I64:
 
     def covers(at: I64, of: I64) -> Bool:
         low = np.maximum(trace.start[at], start[of])
-        high = np.minimum(trace.start[at] + trace.duration[at], end[of])
+        high = np.minimum(trace.end_of(at), end[of])
         return np.asarray(2 * (high - low) >= end[of] - start[of], dtype=np.bool_)
 
     return first_up(trace, inner, covers, steady=True)

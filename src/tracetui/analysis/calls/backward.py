@@ -65,10 +65,6 @@ class Recomputed:
     """From the first of them in a node to the last one's end."""
     device_ns: int
     """Time of the device work that is launched meanwhile."""
-    cpu_share: float
-    """Of the scope's span."""
-    device_share: float
-    """Of its kernel and copy time."""
 
 
 def recomputed_ops(part: Part) -> Recomputed | None:
@@ -84,18 +80,16 @@ def recomputed_ops(part: Part) -> Recomputed | None:
     nodes, which = np.unique(node, return_inverse=True)
     start, end = np.full(len(nodes), np.iinfo(np.int64).max), np.zeros(len(nodes), dtype=np.int64)
     np.minimum.at(start, which, trace.start[at])
-    np.maximum.at(end, which, trace.start[at] + trace.duration[at])
+    np.maximum.at(end, which, trace.end_of(at))
     begun, event = trace.start[launches.launch], [launches.event[:0]]
     launched = dict(group_positions(trace.lane[launches.launch], len(trace.lanes)))
     for lane, mine in group_positions(trace.lane[nodes], len(trace.lanes)):
         some = launched.get(lane, mine[:0])
-        inside = union(start[mine], end[mine]).touching(begun[some], begun[some] + 1)
-        event.append(launches.event[some[inside > 0]])
+        inside = union(start[mine], end[mine]).holds(begun[some])
+        event.append(launches.event[some[inside]])
     spent, device = int((end - start).sum()), int(trace.duration[np.concatenate(event)].sum())
-    span = part.length
-    fraction, cpu = device / max(1, work_time(part)), spent / max(1, span)
-    if max(fraction, cpu) < RECOMPUTED_SHARE:
+    if max(device / max(1, work_time(part)), spent / max(1, part.length)) < RECOMPUTED_SHARE:
         return None
     order = np.argsort(-calls, kind="stable")
     listed = [(int(names[i]), int(calls[i])) for i in order]
-    return Recomputed(Slices(trace, at), listed, len(nodes), spent, device, cpu, fraction)
+    return Recomputed(Slices(trace, at), listed, len(nodes), spent, device)

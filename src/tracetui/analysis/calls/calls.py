@@ -177,7 +177,7 @@ def build_calls(trace: Trace, python_functions: bool = False) -> Calls:
         thread[runtime] = own
         moved = bool((thread[runtime] != lane).any())
     if moved:
-        order = order_by_time(thread, trace.start[cpu], trace.start[cpu] + trace.duration[cpu])
+        order = order_by_time(thread, trace.start[cpu], trace.end_of(cpu))
         cpu, thread, is_op = cpu[order], thread[order], is_op[order]
         ops = np.flatnonzero(is_op)  # in the same order, which `with_id` counts in: ops stay in their lanes
     talk = np.zeros(len(trace), dtype=np.bool_)

@@ -28,7 +28,7 @@ def compile_phases(part: Part) -> I64:
     trace, (low, high) = part.trace, part.span
     at = slices_named(trace, is_compiling)
     at = at[~trace.implausible[at]]
-    return at[(trace.start[at] < high) & (trace.start[at] + trace.duration[at] > low)]
+    return at[(trace.start[at] < high) & (trace.end_of(at) > low)]
 
 
 @fact

@@ -110,7 +110,7 @@ def with_module_lanes(trace: Trace) -> Trace:
     for level in levels:
         apart[1:] |= level[1:] != level[:-1]
         first = np.flatnonzero(apart)
-        end = np.maximum.reduceat(trace.start[events] + trace.duration[events], first)
+        end = np.maximum.reduceat(trace.end_of(events), first)
         named_ = level[first] >= 0
         first, end = first[named_], end[named_]
         spans.append((device[first], trace.start[events[first]], end, level[first]))

@@ -101,7 +101,7 @@ def short_kernels(trace: Trace, launches: Launches) -> ShortKernels:
     waits for them."""
     run = trace.duration[launches.event]
     alone = launches.cost == trace.duration[launches.launch]
-    end = trace.start[launches.launch] + trace.duration[launches.launch]
+    end = trace.end_of(launches.launch)
     held = trace.start[launches.event] + (NEARLY_ALL * run).astype(np.int64)
     copied = (trace.kind[launches.event] == Kind.MEMCPY) & (held <= end)
     short = np.flatnonzero((run < launches.cost) & alone & ~copied)
@@ -154,5 +154,5 @@ def launched_by_rnn(part: Part) -> bool:
     """Whether a library's recurrent layers launch most of the kernels, copies and memsets."""
     trace, launch = part.trace, launches_of(part).launch
     op = op_around(trace, launch)
-    rnn = name_mask(part.trace, lambda name: _RNN.match(name) is not None)
+    rnn = name_mask(part.trace, _RNN.match)
     return bool(2 * np.count_nonzero(rnn[trace.name[op[op >= 0]]]) > len(launch))

@@ -23,8 +23,8 @@ def saves_on_host(part: Part) -> bool:
     """Whether most copies to the device fetch what backward nodes need: the forward pass has saved its
     tensors on the host, as with `torch.autograd.graph.save_on_cpu`."""
     trace, launches = part.trace, launches_of(part)
-    mine = name_mask(part.trace, lambda name: _TO_DEVICE.search(name) is not None)[trace.name[launches.event]]
+    mine = name_mask(part.trace, _TO_DEVICE.search)[trace.name[launches.event]]
     event, call = launches.event[mine], launches.launch[mine].astype(np.int64)
-    node = name_mask(part.trace, lambda name: _NODE.match(name) is not None)[trace.name]
+    node = name_mask(part.trace, _NODE.match)[trace.name]
     fetched = event[first_marked(trace, trace.parent[call], node) >= 0]
     return len(fetched) >= FETCHED and bool(2 * trace.duration[fetched].sum() > trace.duration[event].sum())

@@ -64,7 +64,7 @@ def _find(part: Part) -> Iterator[SlowCalls]:
     at = _long(part, ops)
     at = at[2 * exclusive_time_of(part)[at] > trace.duration[at]]
     at = at[launching_lanes_of(part)[trace.lane[at]] & ~np.isin(at, cpu_time_of(part).first)]
-    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    start, end = trace.start[at], trace.end_of(at)
     at = at[busy_union(trace, compile_phases(part)).overlap(start, end) == 0]
     child = children_of(trace, at)
     stretch = _longest_stretch(trace, at, child)
@@ -107,7 +107,7 @@ def _long(part: Part, ops: I64) -> I64:
     """Of some ops those that take `SLOW_NS` and more by themselves, most of it not for the profiler."""
     trace = part.trace
     at = ops[exclusive_time_of(part)[ops] >= SLOW_NS]
-    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    start, end = trace.start[at], trace.end_of(at)
     return at[2 * busy_union(trace, profilers_work(trace)).overlap(start, end) <= trace.duration[at]]
 
 
@@ -117,7 +117,7 @@ def _idle_alone(part: Part, at: I64, child: I64) -> I64:
 
     def idle_in(slices: I64) -> I64:
         begin = np.clip(trace.start[slices], low, high)
-        over = np.clip(trace.start[slices] + trace.duration[slices], low, high)
+        over = np.clip(trace.end_of(slices), low, high)
         idle: I64 = over - begin - gaps_of(part).devices[0].blocks.overlap(begin, over)
         return idle
 
@@ -140,11 +140,11 @@ def _longest_stretch(trace: Trace, at: I64, child: I64) -> I64:
     begins = trace.start[at].copy()
     before = np.empty(len(child), dtype=np.int64)
     opens = np.append(True, of[1:] != of[:-1])[: len(child)]
-    end = trace.start[child] + trace.duration[child]
+    end = trace.end_of(child)
     before[opens] = begins[of[opens]]
     before[~opens] = end[:-1][~opens[1:]]
     longest = np.zeros(len(at), dtype=np.int64)
     np.maximum.at(longest, of, trace.start[child] - before)
     np.maximum.at(begins, of, end)  # when the last of them is over
-    found: I64 = np.maximum(longest, trace.start[at] + trace.duration[at] - begins)
+    found: I64 = np.maximum(longest, trace.end_of(at) - begins)
     return found

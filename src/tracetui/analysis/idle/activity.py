@@ -50,7 +50,7 @@ class SmallOps:
 
 def small_ops(trace: Trace, before: I64, causes: Causes) -> SmallOps:
     """The small ops of gaps with these causes; `before`: the slice whose end began each. Shapes (n,)."""
-    start, end = trace.start[before] + trace.duration[before], trace.start[causes.event]
+    start, end = trace.end_of(before), trace.start[causes.event]
     step = name_mask(trace, lambda name: name.startswith("ProfilerStep#"))
     said = (causes.activity >= 0) & ~step[trace.name[np.maximum(causes.activity, 0)]]
     n = len(start)
@@ -95,7 +95,7 @@ def _outermost(trace: Trace, lane: int, kind: Kind, names: Bool) -> I64:
     this = trace.lanes[lane]
     at = np.arange(this.first, this.last)
     at = at[(trace.kind[at] == kind) & ~trace.implausible[at] & names[trace.name[at]]]
-    reach = np.maximum.accumulate(trace.start[at] + trace.duration[at])
+    reach = np.maximum.accumulate(trace.end_of(at))
     outer: Bool = np.ones(len(at), dtype=np.bool_)
     outer[1:] = trace.start[at[1:]] >= reach[:-1]
     return np.asarray(at[outer], dtype=np.int64)
@@ -103,7 +103,7 @@ def _outermost(trace: Trace, lane: int, kind: Kind, names: Bool) -> I64:
 
 def _overlaps(trace: Trace, ops: I64, low: I64, high: I64) -> tuple[I64, I64, I64]:
     """(position of the gap, op, overlap in ns) for each op that overlaps a gap [low, high)."""
-    start, end = trace.start[ops], trace.start[ops] + trace.duration[ops]
+    start, end = trace.start[ops], trace.end_of(ops)
     first = np.searchsorted(end, low, side="right")
     number = np.maximum(np.searchsorted(start, high, side="left") - first, 0)
     which = repeated(np.arange(len(low)), number)

@@ -46,7 +46,8 @@ from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS, CpuTime
 from tracetui.analysis.idle.gaps import DeviceGaps
 from tracetui.analysis.idle.parts import CAUSES as CAUSES
 from tracetui.analysis.idle.stream_waits import waits_of
-from tracetui.analysis.steps.scope import StepTable, find_steps, launch_times, step_of
+from tracetui.analysis.steps.scope import find_steps, launch_times, step_of
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.core.columns import counted, distinct, repeated, unique
 from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import Trace
@@ -147,7 +148,7 @@ class CauseTotal:
 
 def gap_causes(trace: Trace, gaps: DeviceGaps) -> Causes:
     """The causes of a device's gaps, in their order; for a clipped gap, those of the part that is left."""
-    begin = trace.start[gaps.before] + trace.duration[gaps.before]
+    begin = trace.end_of(gaps.before)
     idle = IdleTime(trace, begin, trace.start[gaps.after], gaps.after, gaps.before)
     return idle.causes(np.arange(len(gaps)), gaps.start, gaps.end, find_steps(trace))
 
@@ -265,7 +266,7 @@ class IdleTime:
         event, before, lane = self.event[some], self.before[some], self.lane[some]
         linked, ended = launch >= 0, event >= 0
         begun = np.where(linked, trace.start[launch], end)
-        over = np.where(linked, trace.start[launch] + trace.duration[launch], end)
+        over = np.where(linked, trace.end_of(launch), end)
         launched = np.clip(begun, start, end)
         called = np.clip(over, launched, end)
         arrived = np.clip(over + self._latency, called, end)
@@ -544,10 +545,10 @@ class IdleTime:
         found[queued] = np.where(other & short, before, -1)
         long = end - self.arrived[queued] > BACK_TO_BACK_NS
         for i, sources in zip(queued[long].tolist(), waits_of(trace, event[long]), strict=True):
-            over = trace.start[sources] + trace.duration[sources]
+            over = trace.end_of(sources)
             held = sources[(over >= self.start[i]) & (over <= self.end[i])]
             if len(held):  # otherwise it ended earlier, and is not the reason
-                found[i] = held[np.argmax(trace.start[held] + trace.duration[held])]
+                found[i] = held[np.argmax(trace.end_of(held))]
         left = queued[(found[queued] < 0) & long]
         if len(left) and len(self.cpu.work) > 1:
             work, over, before = self.cpu.ended

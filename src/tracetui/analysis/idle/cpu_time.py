@@ -144,7 +144,7 @@ class CpuTime:
         on another device, -1 for none)."""
         trace = self.trace
         work = np.concatenate([np.sort(at) for at in self.work.values()])
-        over = trace.start[work] + trace.duration[work]
+        over = trace.end_of(work)
         order = np.argsort(over, kind="stable")
         device = device_of(trace)[trace.lane[work[order]]]
         run = np.arange(len(work))
@@ -181,7 +181,7 @@ class CpuTime:
         if len(copies):  # the copying itself is not a wait for earlier work
             calls = np.setdiff1d(calls, copies)
             start = np.concatenate([trace.start[calls], trace.start[copies]])
-            end = np.concatenate([trace.start[calls] + trace.duration[calls], self._copied[low:high]])
+            end = np.concatenate([trace.end_of(calls), self._copied[low:high]])
             waits = union(start, np.maximum(start, end))
         started = _both(self._loading, _without(busy_union(trace, mine), self._overhead))
         profiled = _both(started, self._overhead)
@@ -220,7 +220,7 @@ def blocking_copies(trace: Trace, work: I64, most: float = NEARLY_ALL) -> tuple[
     copy = work[host_copies(trace, work)]
     call = trace.launch[copy].astype(np.int64)
     held = trace.start[copy] + (most * trace.duration[copy]).astype(np.int64)
-    over = held <= trace.start[call] + trace.duration[call]
+    over = held <= trace.end_of(call)
     copy = copy[over & (trace.duration[call] >= BLOCKING_NS)]
     copy = copy[np.argsort(trace.start[copy], kind="stable")]
     calls, first = np.unique(trace.launch[copy].astype(np.int64), return_index=True)
@@ -235,7 +235,7 @@ def _latency(trace: Trace, gaps: Sequence[DeviceGaps]) -> int:
     )
     launch = trace.launch[after].astype(np.int64)
     late = (launch >= 0) & (trace.start[launch] >= start)
-    end = trace.start[launch] + trace.duration[launch]
+    end = trace.end_of(launch)
     values = np.maximum(start + length - end, 0)[late]
     return min(int(np.median(values)), LONGEST_LATENCY_NS) if len(values) else LATENCY_NS
 

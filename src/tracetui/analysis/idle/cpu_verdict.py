@@ -57,12 +57,12 @@ def cpu_collectives_of(part: Part) -> Intervals:
     at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
     called = name_mask(trace, lambda name: is_collective(name) and not _ON_DEVICE.match(name))
     at = at[called[trace.name[at]]]
-    own = name_mask(trace, lambda name: _ON_CPU.match(name) is not None)[trace.name[at]]
+    own = name_mask(trace, _ON_CPU.match)[trace.name[at]]
     if name_mask(trace, is_communication, Kind.KERNEL).any():
         at = at[own]
     else:
         at = at[own | ~any_inside(trace, plausible(trace, Kind.RUNTIME), at)]
-    return union(trace.start[at], trace.start[at] + trace.duration[at])
+    return union(trace.start[at], trace.end_of(at))
 
 
 class CpuWork:
@@ -70,7 +70,7 @@ class CpuWork:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        loader = name_mask(trace, lambda name: bool(_LOADER.match(name)))
+        loader = name_mask(trace, _LOADER.match)
         collective = name_mask(trace, is_collective)
         at = plausible(trace, Kind.CPU_OP, Kind.ANNOTATION)
         name = trace.name[at]
@@ -99,7 +99,7 @@ class CpuWork:
         """What the trace says of GPUs."""
 
     def _union(self, at: I64) -> Intervals:
-        return union(self.trace.start[at], self.trace.start[at] + self.trace.duration[at])
+        return union(self.trace.start[at], self.trace.end_of(at))
 
     def times(self, low: I64, high: I64) -> CpuTime:
         """How the time of some windows [low, high), which must not overlap, was spent."""

@@ -83,7 +83,7 @@ def profilers_work(trace: Trace) -> I64:
 def _beside(trace: Trace, at: I64) -> Bool:
     """Mask: which of the `overhead` events ran on a thread of the profiler's own: other threads began ops and
     calls meanwhile, and none of them was in the same one for `HELD` of the time."""
-    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    start, end = trace.start[at], trace.end_of(at)
     goes_on, held = (np.zeros(len(at), dtype=np.bool_) for _ in range(2))
     long = trace.duration[at] >= LONG_NS
     threads = [i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"] if long.any() else ()
@@ -119,16 +119,13 @@ def first_calls(trace: Trace) -> I64:
     call = call[~np.isin(call, list(held_launches(trace)))]
     full = queue_full(trace)
     if len(full):  # a call that waited for the queue is not a first use
-        waits = union(trace.start[full], trace.start[full] + trace.duration[full])
-        call = call[
-            2 * waits.overlap(trace.start[call], trace.start[call] + trace.duration[call])
-            < trace.duration[call]
-        ]
+        waits = union(trace.start[full], trace.end_of(full))
+        call = call[2 * waits.overlap(trace.start[call], trace.end_of(call)) < trace.duration[call]]
     if not len(call):
         return call
     every = plausible(trace, Kind.RUNTIME)
-    once = name_mask(trace, lambda name: _ONCE.match(name) is not None)[trace.name[call]]
-    allocating = name_mask(trace, lambda name: _ALLOCATING.match(name) is not None)[trace.name[call]]
+    once = name_mask(trace, _ONCE.match)[trace.name[call]]
+    allocating = name_mask(trace, _ALLOCATING.match)[trace.name[call]]
     least = np.full(len(call), float(LONG_NS))
     for name in np.unique(trace.name[call]):
         length = trace.duration[every[trace.name[every] == name]]
@@ -146,7 +143,7 @@ def first_ops(trace: Trace, calls: I64) -> I64:
     `first_calls(trace)`."""
     event = loading(trace)
     middle = trace.start[event] + trace.duration[event] // 2
-    loads = union(trace.start[event], trace.start[event] + trace.duration[event])
+    loads = union(trace.start[event], trace.end_of(event))
     opens = _opening_launches(trace)
     inner = [calls]
     threads = [i for i, lane in enumerate(trace.lanes) if lane.kind == "thread"] if len(event) else []
@@ -165,9 +162,9 @@ def first_ops(trace: Trace, calls: I64) -> I64:
     ops = plausible(trace, Kind.CPU_OP)
     kept = []
     for op in around.tolist():
-        begin, end = trace.start[[op]], trace.start[[op]] + trace.duration[[op]]
+        begin, end = trace.start[[op]], trace.end_of([op])
         same = ops[trace.name[ops] == trace.name[op]]
-        others = same[(trace.start[same] >= end) | (trace.start[same] + trace.duration[same] <= begin)]
+        others = same[(trace.start[same] >= end) | (trace.end_of(same) <= begin)]
         if not len(others) or trace.duration[op] < FAR * float(np.median(trace.duration[others])):
             continue
         opened = opens[(trace.lane[opens] == trace.lane[op]) & (trace.start[opens] >= begin)]

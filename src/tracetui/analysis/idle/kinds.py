@@ -14,7 +14,8 @@ from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.devices import Devices, side_by_side
 from tracetui.analysis.names.communication import is_communication as is_communication
 from tracetui.analysis.part import Part, fact_of_trace
-from tracetui.analysis.steps.scope import StepTable, launch_times, step_of, step_table_of
+from tracetui.analysis.steps.scope import launch_times, step_of, step_table_of
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.core.columns import counted, distinct, repeated
 from tracetui.core.threads import map_blocks, run_parallel, threads_for
 from tracetui.trace import Kind, Trace

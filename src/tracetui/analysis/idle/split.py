@@ -20,7 +20,8 @@ from tracetui.analysis.idle.gaps import DeviceGaps, find_gaps
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.idle.parts import BUSY_PARTS as BUSY_PARTS
 from tracetui.analysis.part import Part, fact, fact_of_trace
-from tracetui.analysis.steps.scope import NEVER, StepTable, find_steps, launch_times, step_table_of
+from tracetui.analysis.steps.scope import NEVER, find_steps, launch_times, step_table_of
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.core.columns import repeated
 from tracetui.core.threads import run_parallel, threads_for
 from tracetui.trace import Kind, Trace

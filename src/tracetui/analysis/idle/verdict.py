@@ -113,8 +113,6 @@ class Verdict:
     """The idle time in it by `CAUSES`, ns. Initialisation and the profiler have 0."""
     left_out: tuple[tuple[str, int], ...] = ()
     """What was taken out: ("lead-in", "in flight", "not recorded" or a cause, ns)."""
-    earlier_share: float = 0.0
-    """The share of the busy time, 0 to 1, in which work runs that was launched before the recording."""
     cpu: CpuTime | None = None
     """For "CPU-only": how the CPU's time was spent."""
 
@@ -231,12 +229,10 @@ def busy_shares(time: I64) -> F64:
 
 def of_earlier_work(verdict: Verdict, part: float) -> Verdict:
     """The verdict if work from before the recording runs for this share (0 to 1) of the busy time."""
-    if not part:
-        return verdict
     if part < PART_SHARE or not verdict.busy_share:
-        return replace(verdict, earlier_share=part)
+        return verdict
     said = f"{busy_text(part)} of the busy time is work that was launched before the recording."
-    return replace(verdict, earlier_share=part, reason=f"{verdict.reason} {said}")
+    return replace(verdict, reason=f"{verdict.reason} {said}")
 
 
 def _reason(

@@ -76,7 +76,7 @@ def _alone(part: Part) -> Slices:
     device, chosen = device_of(trace)[work.lane], list[I64]()
     order = np.argsort(device, kind="stable")
     for mine in np.split(work.at[order], np.flatnonzero(np.diff(device[order])) + 1) if len(work) else ():
-        start, end = trace.start[mine], trace.start[mine] + trace.duration[mine]
+        start, end = trace.start[mine], trace.end_of(mine)
         before, after = np.full(len(mine), -1), np.full(len(mine), end.max() + 1)
         before[1:], after[:-1] = np.maximum.accumulate(end)[:-1], start[1:]
         long = (trace.duration[mine] >= LONG_NS) & (trace.kind[mine] == Kind.KERNEL)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 
 from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.part import NO_STEP, WHOLE, Part, Scope, fact_of_trace
 from tracetui.analysis.select import slices_named
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
@@ -27,9 +26,6 @@ from tracetui.trace.model import I32, I64, Bool, cached_on_trace
 from tracetui.trace.slices import Slices
 from tracetui.trace.unknown import idle_known
 from tracetui.trace.unrecorded import captures, first_launched, launched_unrecorded, launches_by_time
-
-if TYPE_CHECKING:
-    from tracetui.analysis.steps.step_sources import Found
 
 UNFINISHED = 0.1
 """If more launches of the first or last steps than this led to nothing in the trace, no device was recorded
@@ -46,52 +42,6 @@ _STEP_CALL = re.compile(r"profiler\.py\(\d{1,6}\): step$")
 _SOME = 64
 
 
-class StepTable(Struct, frozen=True):
-    """The steps of a trace, by time. Arrays of one length."""
-
-    event: I64
-    """The annotation's slice or, if steps are not annotated, one that belongs to the step."""
-    number: I64
-    """N of `ProfilerStep#N`, or of another annotation that counts up; else the position."""
-    start: I64
-    end: I64
-    name: str
-    """`ProfilerStep`, or the annotation that was chosen or found."""
-    source: str = ""
-    """Where the steps come from: "ProfilerStep" (in a file of several ranks "ProfilerStep of RANK"),
-    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" if there are
-    none. Safe to show."""
-    unrecorded: int = 0
-    """How many steps before or after these have no recorded device work."""
-    others: tuple[tuple[int, int, int], ...] = ()
-    """(number, start, end) of those."""
-
-    @property
-    def annotated(self) -> bool:
-        """Whether each step is exactly as long as its slice `event`."""
-        return self.source.startswith(("ProfilerStep", "annotation "))
-
-    @property
-    def base(self) -> str:
-        """What shares of all the steps are shares of, for sentences."""
-        return "of the step" if len(self) == 1 else "of the steps"
-
-    def __len__(self) -> int:
-        return len(self.event)
-
-    def only(self, keep: Bool) -> StepTable:
-        """The steps in a mask."""
-        if keep.all():
-            return self
-        return replace(
-            self, **{name: getattr(self, name)[keep] for name in ("event", "number", "start", "end")}
-        )
-
-    def scope(self, i: int) -> Scope:
-        """The scope of the i-th step."""
-        return Scope("step", int(self.start[i]), int(self.end[i]), f"step {self.number[i]}", True, i)
-
-
 def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     """The plausible `ProfilerStep#N` annotations, or those named `annotation`, by time.
 
@@ -105,15 +55,10 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
 @cached_on_trace
 def _steps(trace: Trace) -> StepTable:
     table = _annotated(trace, None)
-    if not len(table) and (other_steps := _other_steps(trace)) is not None:
-        table = StepTable(
-            other_steps.event,
-            other_steps.number,
-            other_steps.start,
-            other_steps.end,
-            other_steps.name,
-            other_steps.source,
-        )
+    if not len(table):
+        from tracetui.analysis.steps.step_sources import find_sources  # most traces have `ProfilerStep`
+
+        table = find_sources(trace) or table
     return _recorded(trace, table) if len(table) else table
 
 
@@ -139,14 +84,6 @@ def _recorded(trace: Trace, table: StepTable) -> StepTable:
     return replace(kept, unrecorded=len(table) - len(kept), others=tuple(others))
 
 
-def _other_steps(trace: Trace) -> Found | None:
-    from tracetui.analysis.steps.step_sources import (
-        find_sources,  # imported here: most traces have `ProfilerStep`
-    )
-
-    return find_sources(trace)
-
-
 def _annotated(trace: Trace, annotation: str | None) -> StepTable:
     """The annotations with this name; for None, `ProfilerStep#N`."""
     numbers = np.full(len(trace.names), NO_STEP, dtype=np.int64)
@@ -161,7 +98,7 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
     kinds = (Kind.ANNOTATION, Kind.CPU_OP) if annotation is None else (Kind.ANNOTATION,)
     at = slices_named(trace, {trace.names[i] for i in np.flatnonzero(wanted).tolist()}.__contains__)
     at = at[np.isin(trace.kind[at], kinds) & ~trace.implausible[at]]
-    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    start, end = trace.start[at], trace.end_of(at)
     order = np.lexsort((-end, start))
     at, start, end = at[order], start[order], end[order]
     number = numbers[trace.name[at]]
@@ -172,8 +109,8 @@ def _annotated(trace: Trace, annotation: str | None) -> StepTable:
         once = np.append(True, ~(again & (np.diff(trace.lane[at]) == 0)))
         at, start, end, number = at[once], start[once], end[once], number[once]
     if annotation is None and _cut_to_calls(trace, at):
-        calls = slices_named(trace, lambda name: _STEP_CALL.search(name) is not None, Kind.PYTHON)
-        over = np.sort(trace.start[calls] + trace.duration[calls])
+        calls = slices_named(trace, _STEP_CALL.search, Kind.PYTHON)
+        over = np.sort(trace.end_of(calls))
         before = np.searchsorted(over, start) - 1
         start = np.where(before >= 0, over[before], trace.span[0])
     of = ""
@@ -324,7 +261,7 @@ def step_windows(trace: Trace, steps: StepTable) -> tuple[I64, I64]:
         return start, start.copy()
     work = work_of_devices(trace).values() if idle_known(trace) else ()
     at = np.concatenate([np.zeros(0, np.int64), *work])
-    over = trace.start[at] + trace.duration[at]
+    over = trace.end_of(at)
     late = over > steps.end[-1]
     launched = launch_times(trace, at[late])
     mine = (launched >= steps.start[-1]) & (launched < steps.end[-1])
@@ -355,7 +292,7 @@ def per_step(part: Part, time: I64) -> int | None:
     return round(float(np.median(count_in(steps, time))))
 
 
-def slices_of(part: Part, kind: Kind, wanted: Callable[[str], bool] | None = None) -> Slices:
+def slices_of(part: Part, kind: Kind, wanted: Callable[[str], object] | None = None) -> Slices:
     """The part's plausible slices of a kind, with a wanted name."""
     at = slices_named(part.trace, wanted or (lambda _: True), kind)
     return Slices(part.trace, at if part.is_whole else at[members(part.trace, part.scope, at)])

@@ -31,12 +31,12 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from msgspec import Struct
 
 from tracetui.analysis.calls.ancestors import first_marked, op_around
 from tracetui.analysis.calls.sums import sum_into
 from tracetui.analysis.select import name_mask, plausible
 from tracetui.analysis.steps.cycles import ALIKE, TIMES, find_cycle
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.core.columns import unique
 from tracetui.trace import DEVICE_WORK, Kind, Trace
 from tracetui.trace.model import I64
@@ -72,20 +72,7 @@ _ENGINE = re.compile(r"autograd::engine")
 _NUMBER = re.compile(r"\d+")
 
 
-class Found(Struct, frozen=True):
-    """Steps and where they come from. Arrays of one length, by time."""
-
-    source: str
-    """"Optimizer.step", "annotation NAME" or "repeats"."""
-    name: str
-    event: I64
-    """A slice of each step: its annotation, the optimizer's that ends it, or its first launch or op."""
-    number: I64
-    start: I64
-    end: I64
-
-
-def find_sources(trace: Trace) -> Found | None:
+def find_sources(trace: Trace) -> StepTable | None:
     """The steps of a trace without `ProfilerStep`; None if it shows none."""
     work = _Work(trace)
     return _from_optimizer(trace, work) or _from_annotations(trace, work) or _from_repeats(trace, work)
@@ -147,7 +134,7 @@ class _Work:
         return 2 * int(own) >= int(total)
 
 
-def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
+def _from_optimizer(trace: Trace, work: _Work) -> StepTable | None:
     at = plausible(trace, Kind.ANNOTATION, Kind.CPU_OP)
     at = at[name_mask(trace, lambda name: name.startswith("Optimizer.step#"))[trace.name[at]]]
     if not len(at) or work.main < 0:
@@ -163,7 +150,7 @@ def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
     ops = plausible(trace, Kind.CPU_OP)
     ops = ops[work.process[trace.lane[ops]] == work.process[work.main]]
     times = np.sort(trace.start[ops]) if len(ops) else work.starts()
-    start, end = trace.start[at], trace.start[at] + trace.duration[at]
+    start, end = trace.start[at], trace.end_of(at)
     between = _count(times, end[:-1], start[1:])
     if len(between) and between.max():
         last = np.append(between >= TOGETHER * np.percentile(between, 75), True)
@@ -179,7 +166,7 @@ def _from_optimizer(trace: Trace, work: _Work) -> Found | None:
         low, high, event = np.append(begin, end[:-1]), end, at
     else:
         low, high, event = end[:-1], end[1:], at[1:]
-    return Found("Optimizer.step", "Optimizer.step", event, np.arange(len(event)), low, high)
+    return StepTable(event, np.arange(len(event)), low, high, "Optimizer.step", "Optimizer.step")
 
 
 def _count(times: I64, start: I64, end: I64) -> I64:
@@ -194,7 +181,7 @@ def _first_start(trace: Trace, process: int) -> int:
     return int(trace.start[at[mine[trace.lane[at]]]].min())
 
 
-def _from_annotations(trace: Trace, work: _Work) -> Found | None:
+def _from_annotations(trace: Trace, work: _Work) -> StepTable | None:
     at = plausible(trace, Kind.ANNOTATION)
     if not len(at) or work.main < 0:
         return None
@@ -216,7 +203,7 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
     loops = [bool(_LOOP.search(names[of_name[trace.name[g[0]]]])) for g in groups]
 
     def covers(group: I64) -> bool:
-        held = _count(times, trace.start[group], trace.start[group] + trace.duration[group])
+        held = _count(times, trace.start[group], trace.end_of(group))
         return int(held.sum()) >= COVERED * len(times)
 
     def rank(i: int) -> tuple[bool, bool, float]:
@@ -246,10 +233,10 @@ def _from_annotations(trace: Trace, work: _Work) -> Found | None:
     start = trace.start[chosen]
     number = _numbers(texts) if len(families) == 1 else None
     number = np.arange(len(chosen)) if number is None else number
-    return Found(f"annotation {name}", name, chosen, number, start, start + trace.duration[chosen])
+    return StepTable(chosen, number, start, trace.end_of(chosen), name, f"annotation {name}")
 
 
-def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64) -> Found | None:
+def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64) -> StepTable | None:
     """The rounds of a loop if none of its annotated parts launches most of the work: the parts together must
     make whole rounds."""
     main = [group for group in groups if len(group) > 1 and trace.lane[group[0]] == work.main]
@@ -258,7 +245,7 @@ def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64)
     times = trace.start[mine]
 
     def launches(group: I64) -> int:
-        return int(_count(times, trace.start[group], trace.start[group] + trace.duration[group]).sum())
+        return int(_count(times, trace.start[group], trace.end_of(group)).sum())
 
     if not main:
         return None
@@ -270,7 +257,7 @@ def _rounds_of_parts(trace: Trace, work: _Work, groups: list[I64], of_name: I64)
     return found if whole and len(low) >= TIMES and _are_steps(trace, work, mine, low, high) else None
 
 
-def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found | None:
+def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> StepTable | None:
     """The rounds of a loop whose parts are annotated; `chosen` is the largest part. All parts must come
     equally often, one after the other and in the same order. None if no other part goes with it."""
     every, parts = chosen, 1
@@ -286,8 +273,8 @@ def _rounds(trace: Trace, chosen: I64, groups: list[I64], of_name: I64) -> Found
     first, last = rounds[:, 0], rounds[:, -1]
     name = f"{trace.name_of(int(first[0]))} to {trace.name_of(int(last[0]))}"
     number = np.arange(len(chosen))
-    end = trace.start[last] + trace.duration[last]
-    return Found(f"annotation {name}", name, first, number, trace.start[first], end)
+    end = trace.end_of(last)
+    return StepTable(first, number, trace.start[first], end, name, f"annotation {name}")
 
 
 def _apart(trace: Trace, at: I64) -> bool:
@@ -308,7 +295,7 @@ def _numbers(texts: list[str]) -> I64 | None:
     return None
 
 
-def _from_repeats(trace: Trace, work: _Work) -> Found | None:
+def _from_repeats(trace: Trace, work: _Work) -> StepTable | None:
     if work.main < 0 or not work.leads:
         return None
     at, token = _tokens(trace, work)
@@ -328,14 +315,14 @@ def _from_repeats(trace: Trace, work: _Work) -> Found | None:
     opens = _before(trace, work, at, opens, low, high)
     start = trace.start[opens]
     last = outer[high - 1]
-    end = trace.start[last] + trace.duration[last]
+    end = trace.end_of(last)
     follows = np.append(low[1:] == high[:-1], False)
     end = np.where(follows, np.append(start[1:], 0), np.maximum(end, start + 1))
     lasts = at[high - 1]
     end[-1] = max(int(end[-1]), _read_back(trace, work, lasts, start), _goes_on(trace, work, lasts, start))
     # An op around several repetitions is not part of one of them.
     end[:-1] = np.minimum(end[:-1], start[1:])
-    return Found("repeats", "repeats", opens, np.arange(len(opens)), start, end)
+    return StepTable(opens, np.arange(len(opens)), start, end, "repeats", "repeats")
 
 
 def _read_back(trace: Trace, work: _Work, last: I64, start: I64) -> int:
@@ -346,7 +333,7 @@ def _read_back(trace: Trace, work: _Work, last: I64, start: I64) -> int:
     count = np.searchsorted(trace.start[copy], start[1:]) - first[:-1]
     mine = copy[first[-1] : first[-1] + int(np.median(count))]
     outer = _outermost_ops(trace, mine)
-    return int((trace.start[outer] + trace.duration[outer]).max(initial=0))
+    return int(trace.end_of(outer).max(initial=0))
 
 
 def _goes_on(trace: Trace, work: _Work, last: I64, start: I64) -> int:
@@ -405,7 +392,7 @@ def _hands_over(trace: Trace, work: _Work, at: I64) -> I64:
 def _copies_to_host(trace: Trace, work: _Work) -> I64:
     """The calls of the main thread that copy to the host."""
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
-    copies = copies[name_mask(trace, lambda name: bool(_TO_HOST.search(name)))[trace.name[copies]]]
+    copies = copies[name_mask(trace, _TO_HOST.search)[trace.name[copies]]]
     launch = trace.launch[copies].astype(np.int64)
     mine: I64 = launch[trace.lane[launch] == work.main]
     return mine
@@ -426,10 +413,10 @@ def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
 
     def called(kind: Kind, pattern: re.Pattern[str]) -> I64:
         found = plausible(trace, kind)
-        return found[name_mask(trace, lambda name: bool(pattern.match(name)))[trace.name[found]]]
+        return found[name_mask(trace, pattern.match)[trace.name[found]]]
 
     copies = work.event[trace.kind[work.event] == Kind.MEMCPY]
-    copies = copies[name_mask(trace, lambda name: bool(_HOST_COPY.search(name)))[trace.name[copies]]]
+    copies = copies[name_mask(trace, _HOST_COPY.search)[trace.name[copies]]]
     if each_has(trace.launch[copies].astype(np.int64)) or each_has(called(Kind.RUNTIME, _WAIT)):
         return True
     if each_has(called(Kind.CPU_OP, _INPUT)) or each_has(called(Kind.ANNOTATION, _INPUT)):
@@ -441,7 +428,7 @@ def _are_steps(trace: Trace, work: _Work, at: I64, low: I64, high: I64) -> bool:
     if each_has(engine) and each_has(forward):
         return True
     outer = _outermost_ops(trace, at)
-    pause = trace.start[outer[1:]] - (trace.start[outer] + trace.duration[outer])[:-1]
+    pause = trace.start[outer[1:]] - trace.end_of(outer)[:-1]
     between = np.zeros(len(pause), dtype=np.bool_)
     between[low[1:] - 1] = True
     if between.all():

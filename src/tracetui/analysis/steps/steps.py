@@ -27,13 +27,8 @@ from tracetui.analysis.idle.kinds import TimeByKind, time_by_kind, time_by_kind_
 from tracetui.analysis.idle.split import BUSY, COLUMNS, IDLE, Split, split_of
 from tracetui.analysis.idle.verdict import OF_RECORDING, OF_STEP, CpuTime, Verdict, judge
 from tracetui.analysis.part import NO_STEP, Part, fact_of_trace
-from tracetui.analysis.steps.scope import (
-    StepTable,
-    count_in,
-    find_steps,
-    step_windows,
-    step_windows_of,
-)
+from tracetui.analysis.steps.scope import count_in, find_steps, step_windows, step_windows_of
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
 from tracetui.core.threads import no_collections, run_parallel, threads_for

@@ -10,7 +10,8 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialization import profilers_work, queue_full
 from tracetui.analysis.part import Part, fact
 from tracetui.analysis.steps.loading import loading_time
-from tracetui.analysis.steps.scope import StepTable, count_in, slices_of, step_table_of
+from tracetui.analysis.steps.scope import count_in, slices_of, step_table_of
+from tracetui.analysis.steps.step_table import StepTable
 from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.columns import unique
 from tracetui.trace import Kind

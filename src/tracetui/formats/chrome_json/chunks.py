@@ -26,10 +26,10 @@ from tracetui.formats.chrome_json.recover_text import (
     is_nothing,
     recover_text,
 )
-from tracetui.formats.chrome_json.rows import NeedsMode, Rows, patient_rows, typed_rows
+from tracetui.formats.chrome_json.rows import LosesDigits, Rows, patient_rows, typed_rows
 from tracetui.formats.chrome_json.scan import ANY, Separator, last_boundary, learn_separator, outline
 from tracetui.formats.chrome_json.scanner import AHEAD, LIBRARY
-from tracetui.formats.chrome_json.schema import FASTEST, RAW_EVENTS, Mode, decoder
+from tracetui.formats.chrome_json.schema import RAW_EVENTS, decoder
 from tracetui.formats.chrome_json.top_level import fits_end
 from tracetui.formats.window import Window
 
@@ -51,6 +51,8 @@ _HEADER = 1 << 16
 """How long the keys between two arrays may be where the text before them is broken."""
 BASE = "baseTimeNanoseconds"
 _PATIENCE = 16
+_ODD = 2
+"""After so many chunks with an odd time, it is expected in all: one must not slow down the rest."""
 _BLANK = 1 << 12
 """White space before an event that is longer than this is skipped without reading on for its end."""
 
@@ -93,8 +95,7 @@ class Reader:
         self.size = size
         self.separator: Separator | None = None
         self._lessons = 8  # attempts left to learn a separator
-        self._mode = FASTEST
-        self._escalated = 0
+        self._odd = 0  # chunks with a time that floats do not hold
         self._scanning = _PATIENCE
         """Chunks that the scanner may still decline before it is no longer asked."""
         self._passed: tuple[int, int] | None = None
@@ -329,31 +330,20 @@ class Reader:
 
     def _rows(self, text: bytes | memoryview) -> Rows | None:
         """Rows by the fastest decoder that accepts this text; None if only `patient_rows` can."""
-        mode = self._mode
-        for _ in range(6):
+        for as_text in (False, True)[self._odd >= _ODD :]:
             try:
-                rows = typed_rows(decoder(mode).decode(text), mode, self.builder.store.tables)
-            except NeedsMode as needed:
-                mode = Mode(mode.known, needed.time)
+                rows = typed_rows(decoder(as_text).decode(text), as_text, self.builder.store.tables)
+            except LosesDigits:
                 continue
             except msgspec.ValidationError as error:
-                field = str(error).rpartition(".")[2].strip("`")
-                if field in ("ph", "cat") and mode.known:
-                    mode = Mode(False, mode.time)
-                elif field in ("ts", "dur") and mode.time != "text":
-                    mode = Mode(mode.known, "text")
-                else:
-                    return None
-                continue
+                if not as_text and str(error).rpartition(".")[2].strip("`") in ("ts", "dur"):
+                    continue
+                return None
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 raise Broken from None
             except (OverflowError, struct.error):
                 return None
-            if mode != self._mode:
-                # One chunk with an odd time must not slow down all the rest.
-                self._escalated += 1
-                if self._escalated >= 2 or mode.known != self._mode.known:
-                    self._mode, self._escalated = mode, 0
+            self._odd += as_text
             return rows
         return None
 

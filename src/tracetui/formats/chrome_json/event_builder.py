@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from tracetui.core.columns import I32, NO_ID, NO_TIME, Array
+from tracetui.core.columns import I32, NO_ID, NO_TIME
 from tracetui.formats.chrome_json.recover_text import lenient
 from tracetui.formats.chrome_json.rows import Rows
 from tracetui.formats.chrome_json.scan import Separator
@@ -53,9 +53,6 @@ class Chunk(Struct, frozen=True):
     apart: str = ""
     """"" if the chunk decodes to events, `OTHERS` if not to events alone; otherwise it was recovered, with
     this `end` (see `recover_text`)."""
-
-
-Packed = tuple[list[Chunk], tuple[Any, ...]]
 
 
 class EventBuilder(Struct):
@@ -252,17 +249,11 @@ class EventBuilder(Struct):
                 0.0, **{name: np.array(values, dtype=kind) for (name, kind), values in columns}
             )
 
-    def pack(self) -> tuple[Packed, list[Array]]:
-        """Plain data and arrays, for `absorb`. Empties the store's columns."""
-        plain, arrays = self.store.pack()
-        return (self.chunks, plain), arrays
-
-    def absorb(self, packed: Packed, arrays: list[Array], end: int) -> None:
-        """Append what `pack` returned for the next segment of the text, which ends at `end`."""
-        chunks, plain = packed
+    def absorb(self, chunks: list[Chunk], store: Store, end: int) -> None:
+        """Append what was read of the next segment of the text, which ends at `end`. Empties its columns."""
         base = len(self.chunks) << SOURCE_BITS
         self.chunks += chunks
-        self.store.absorb(plain, arrays, self._share(end), base)
+        self.store.absorb(store, self._share(end), base)
 
     def _share(self, end: int) -> float:
         """The fraction of the text that lies before `end`; 0 if unknown."""

@@ -1,4 +1,4 @@
-"""Reads a file: its header, its events in one or more processes, and its end."""
+"""Reads a file: its header, its events in one or more threads, and its end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from tracetui.formats.chrome_json.chunks import BASE, CHUNK, Ending, Reader
 from tracetui.formats.chrome_json.event_builder import EventBuilder
 from tracetui.formats.chrome_json.event_reader import FileReader
 from tracetui.formats.chrome_json.layout import Beginning, find_events, salvage
-from tracetui.formats.chrome_json.segments import BLOCK, MOST_THREADS, SegmentQueue, possible, worth
+from tracetui.formats.chrome_json.segments import BLOCK, cut, worth
 from tracetui.formats.chrome_json.top_level import ending_keys, fits_end
 from tracetui.formats.diagnostics import Diagnostics
+from tracetui.formats.encodings.plain import Range
 from tracetui.formats.parsed_file import ParsedFile, SoFar
 from tracetui.formats.source import Source
 from tracetui.formats.store import Store
@@ -42,11 +43,10 @@ def read(
 ) -> ParsedFile:
     """All events of a source: see `registry.Format`.
 
-    Chunks of `size` bytes are decoded at a time; each process gets stretches of `block` bytes.
+    Chunks of `size` bytes are decoded at a time; each thread gets segments of `block` bytes.
     """
     in_place = source.encoding.IN_PLACE
-    count = worth(source.size * source.encoding.RATIO) if workers is None else workers
-    count = count if possible() else 1
+    count = worth(source.size) if workers is None else workers
     builder = EventBuilder(extent=source.size if in_place else 0)
     damage = Diagnostics()
     stream = source.stream(damage)
@@ -75,22 +75,19 @@ def read(
             reader = FileReader(again, builder.chunks[:], beginning.header)
             return ParsedFile(builder.store.slices_so_far(), reader, length, None, (), None, {})
 
-        separator = reader.separator if count > 1 and reader.learn(window) else None
-        threads = separator is not None and reader.scans(window)
-        # Compressed text is decoded in a thread of its own, and one scanner keeps up with that.
-        if separator is not None and (in_place or not threads):
-            begin, descriptor = window.offset, source.file.fileno()
-            cut = (block, descriptor, None) if in_place else (block // 4, descriptor, window)
-            queue = SegmentQueue(separator, begin, source.size, *cut)
+        # Compressed text is decoded in a thread of its own, and one scanner keeps up with that. Without the
+        # scanner, threads would wait for the interpreter's lock.
+        parallel = in_place and count > 1 and reader.learn(window) and reader.scans(window)
+        separator = reader.separator if parallel else None
+        if separator is not None:
             from tracetui.formats.chrome_json.workers import read_parallel  # only large files need it
 
-            count = min(count, MOST_THREADS) if threads else count
-            ending = read_parallel(queue, reader, count, threads, advance)
+            descriptor = source.file.fileno()
+            segments = cut(separator, window.offset, source.size, block, descriptor)
+            ending = read_parallel(segments, descriptor, reader, count, advance)
             if ending.kind == "lost":
-                stream.close()
-                damage = Diagnostics()
-                stream = source.stream(damage, ending.offset)
-                ending = reader.read(Window(stream.readinto, ending.offset), True, advance)
+                rest = Range(descriptor, ending.offset, source.size)
+                ending = reader.read(Window(rest.readinto, ending.offset), True, advance)
         else:
             ending = reader.read(window, True, advance)
     finally:

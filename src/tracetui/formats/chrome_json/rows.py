@@ -15,12 +15,11 @@ import numpy as np
 from msgspec import Struct
 
 from tracetui.core.columns import I32, I64, NO_ID, NO_TIME
-from tracetui.formats.chrome_json.schema import RAW_FIELDS, Mode
+from tracetui.formats.chrome_json.schema import RAW_FIELDS
 from tracetui.formats.chrome_json.times import (
     FLOAT_LIMIT,
     exact,
     from_floats,
-    from_integers,
     from_texts,
     shrink,
 )
@@ -46,40 +45,30 @@ class Rows(Struct):
     """The rows of events with a field of the wrong type (treated as missing)."""
 
 
-class NeedsMode(Exception):
-    """The times of a chunk need a more exact mode."""
-
-    def __init__(self, time: str) -> None:
-        super().__init__(time)
-        self.time = time
+class LosesDigits(Exception):
+    """A time of a chunk is too large for a float."""
 
 
-def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
-    """Raises NeedsMode if floats would lose digits, OverflowError or struct.error if an integer exceeds
-    64 bits or an event has neither a name nor a time nor a process."""
+def typed_rows(events: list[Any], as_text: bool, tables: Tables) -> Rows:
+    """Raises LosesDigits if floats would lose digits, OverflowError or struct.error if an integer exceeds
+    64 bits or an event has neither a name nor a time nor a process. `as_text`: see `decoder`."""
     count = len(events)
     wrong: Sequence[int] = ()
-    if mode.time == "float":
+    if as_text:
+        times, texts = [bytes(e.ts).strip(b'"') for e in events], [bytes(e.dur) for e in events]
+        start, duration = from_texts(times), from_texts([text.strip(b'"') for text in texts])
+        odd = np.flatnonzero((start == NO_TIME) | (duration == NO_TIME)).tolist()
+        wrong = [i for i in odd if _is_wrong(events[i].ts, start[i]) or _is_wrong(texts[i], duration[i])]
+        shrink(times, duration)
+    else:
         # Twice as fast as `np.fromiter`.
         packed = pack(f"{2 * count}d", *[e.ts for e in events], *[e.dur for e in events])
         raw = np.frombuffer(packed, np.float64)
         # NaN, a missing time, compares as false.
-        large = np.abs(raw) >= FLOAT_LIMIT
-        if large.any():
-            raise NeedsMode("int" if large[:count].any() else "text")
+        if (np.abs(raw) >= FLOAT_LIMIT).any():
+            raise LosesDigits
         both = from_floats(raw)
         start, duration = both[:count], both[count:]
-    elif mode.time == "int":
-        duration = _durations(events)
-        start, duration = from_integers(np.fromiter([e.ts for e in events], np.int64, count), duration)
-    else:
-        times = [bytes(e.ts).strip(b'"') for e in events]
-        start = from_texts(times)
-        texts = [bytes(e.dur) for e in events]
-        duration = from_texts([text.strip(b'"') for text in texts])
-        odd = np.flatnonzero((start == NO_TIME) | (duration == NO_TIME)).tolist()
-        wrong = [i for i in odd if _is_wrong(events[i].ts, start[i]) or _is_wrong(texts[i], duration[i])]
-        shrink(times, duration)
     if any(not (events[i].name or events[i].pid) for i in np.flatnonzero(start == NO_TIME).tolist()):
         raise OverflowError  # perhaps it is none
     ids = np.empty(2 * count, np.int64)
@@ -103,14 +92,6 @@ def typed_rows(events: list[Any], mode: Mode, tables: Tables) -> Rows:
 def _is_wrong(raw: msgspec.Raw | bytes, time: int) -> bool:
     """Whether the text of a time is there, and says none."""
     return bool(time == NO_TIME and bytes(raw))
-
-
-def _durations(events: list[Any]) -> I64:
-    """Raises NeedsMode if floats would lose digits."""
-    raw = np.fromiter([e.dur for e in events], np.float64, len(events))
-    if (raw >= FLOAT_LIMIT).any() or (raw <= -FLOAT_LIMIT).any():
-        raise NeedsMode("text")
-    return from_floats(raw)
 
 
 class _Unreadable:

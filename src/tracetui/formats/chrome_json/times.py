@@ -1,9 +1,8 @@
 """Converts decimal microseconds to integer nanoseconds without losing a digit.
 
-Three ways, each exact where it is used:
+Two ways, each exact where it is used:
 - a float64 holds three decimals below 2**43 microseconds (Kineto since 2024, offsets from a base);
-- an integer epoch in microseconds is decoded as an integer;
-- a fractional epoch (16 digits before the point) and times in quotes are read from the digits themselves.
+- an epoch (16 digits before the point) and times in quotes are read from the digits themselves.
 
 A time has the same value whichever way it is read: what a float64 can hold is
 rounded as a float64 everywhere, and halves of a larger one are rounded up.
@@ -46,31 +45,9 @@ def from_floats(values: F64) -> I64:
     return out
 
 
-def from_integers(values: I64, durations: I64) -> tuple[I64, I64]:
-    """Integer `ts` in microseconds (or nanoseconds, if too large for that) to nanoseconds.
-
-    `durations` are in nanoseconds, assuming that the file uses microseconds; where `ts` turns out to be in
-    nanoseconds, so is `dur`. NO_TIME stays NO_TIME.
-    """
-    missing = values == NO_TIME
-    fine = np.abs(values) >= _NANOSECONDS
-    fine &= ~missing
-    out = np.where(fine, np.clip(values, -TIME_LIMIT, TIME_LIMIT), 0)
-    coarse = ~(fine | missing)
-    most = TIME_LIMIT // 1000 + 1
-    out[coarse] = np.clip(values[coarse], -most, most) * 1000
-    np.clip(out, -TIME_LIMIT, TIME_LIMIT, out=out)
-    out[missing] = NO_TIME
-    if fine.any():
-        shrink = fine & (durations != NO_TIME)
-        durations = durations.copy()
-        durations[shrink] = np.rint(durations[shrink] / 1000).astype(np.int64)
-    return out, durations
-
-
 def shrink(texts: Sequence[bytes], durations: I64) -> None:
-    """Where a `ts` is in nanoseconds, as in `from_integers`, so is `dur`: changes `durations` in place, which
-    assume microseconds. `texts`: of `ts`, without quotes."""
+    """Where a `ts` is in nanoseconds (see `exact`), so is `dur`: changes `durations` in place, which assume
+    microseconds. `texts`: of `ts`, without quotes."""
     for at, text in enumerate(texts):
         if durations[at] == NO_TIME or ((len(text) <= 17 or b"." in text[:17]) and b"e" not in text.lower()):
             continue

@@ -44,13 +44,13 @@ class Encoding(Protocol):
     RATIO: int
     """Assumed ratio of the size of the text to that of the file."""
     IN_PLACE: bool
-    """The text is the file itself, so that other processes can read any part of it."""
+    """The text is the file itself, so that several threads can read parts of it."""
 
     def sniff(self, head: bytes) -> bool:
         """Whether a file that begins with `head` has this encoding."""
 
-    def stream(self, file: IO[bytes], size: int, offset: int, diagnostics: Diagnostics) -> Stream:
-        """The text of a file of `size` bytes, from text position `offset` on. Notes any damage."""
+    def stream(self, file: IO[bytes], size: int, diagnostics: Diagnostics) -> Stream:
+        """The text of a file of `size` bytes. Notes any damage."""
 
     def parts(self, file: IO[bytes], size: int) -> Parts:
         """Random access to the text of a file of `size` bytes."""

@@ -52,9 +52,9 @@ class Codec(NamedTuple):
     matches: Callable[[Any, bytes], bool] = lambda piece, trailer: True
     """Whether a trailer of `trailer` bytes fits what was decoded."""
 
-    def stream(self, file: IO[bytes], size: int, offset: int, diagnostics: Diagnostics) -> Ahead:
+    def stream(self, file: IO[bytes], size: int, diagnostics: Diagnostics) -> Ahead:
         """See `Encoding.stream`."""
-        return Ahead(Blocks(self, file, diagnostics), offset)
+        return Ahead(Blocks(self, file, diagnostics))
 
     def parts(self, file: IO[bytes], size: int) -> Marked:
         """See `Encoding.parts`."""
@@ -199,11 +199,10 @@ class Blocks:
 
 
 class Ahead:
-    """The text of `blocks` from `offset` on, decoded in a thread while the reader works."""
+    """The text of `blocks`, decoded in a thread while the reader works."""
 
-    def __init__(self, blocks: Blocks, offset: int) -> None:
+    def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
-        self._offset = offset
         self._queue: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
         self._block = memoryview(b"")
         self._over = False
@@ -219,12 +218,9 @@ class Ahead:
 
     def _run(self) -> None:
         last: BaseException | None = None
-        skip = self._offset
         try:
             while (block := self._blocks.next()) and not self._stop.is_set():
-                if len(block) > skip:
-                    self._put(block[skip:])
-                skip = max(0, skip - len(block))
+                self._put(block)
         except BaseException as error:
             last = error
         self._put(last)

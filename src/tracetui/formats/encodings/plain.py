@@ -59,8 +59,8 @@ class _Parts:
         return bytes(made[:done])
 
 
-def stream(file: IO[bytes], size: int, offset: int, diagnostics: Diagnostics) -> Range:
-    return Range(file.fileno(), offset, size)
+def stream(file: IO[bytes], size: int, diagnostics: Diagnostics) -> Range:
+    return Range(file.fileno(), 0, size)
 
 
 def parts(file: IO[bytes], size: int) -> _Parts:
