@@ -32,15 +32,15 @@ def test_the_gaps_table_says_when_many_small_ops_fill_a_gap(tmp_path: Path) -> N
 
 def test_the_verdict_in_the_app_says_how_much_is_communication(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *run(100, 300, 1), *run(400, 500, 2, NCCL, stream=13), *run(900, 200, 3))
-    (show,) = ViewPane(Session([Recording(trace)]), "findings").work_out()
+    (show,) = ViewPane(Session([Recording(trace)]), "findings").compute()
     assert isinstance(show, partial)
     note = show.args[0].note
     assert note.endswith("; communication alone 50.0% of the busy time")
     quiet = trace_of(tmp_path, *run(100, 300, 1), *run(400, 20, 2, NCCL, stream=13), *run(420, 200, 3))
-    (show,) = ViewPane(Session([Recording(quiet)]), "findings").work_out()
+    (show,) = ViewPane(Session([Recording(quiet)]), "findings").compute()
     assert isinstance(show, partial)
     assert "communication" not in show.args[0].note
-    (show,) = ViewPane(Session([Recording(trace)]), "steps").work_out()
+    (show,) = ViewPane(Session([Recording(trace)]), "steps").compute()
     assert isinstance(show, partial)
     assert "communication while nothing computes, 49.8%" in show.args[0].leads_to(0, 0).said
 

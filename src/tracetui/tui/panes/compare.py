@@ -60,7 +60,7 @@ class ComparePane(DocumentPane, OfBoth):  # in this order: Textual takes styles 
         if row < len(comparison.explanations):
             return Target(difference=(row, again))
         if self.entries[row].target.pane:
-            return super().leads_to(row)
+            return super().target_of(row)
         number = self._number(comparison, row)
         if number is not None and number.idle:
             return self._to_gap(self.entries[row].name, again)

@@ -66,7 +66,7 @@ class DocumentPane(ScopedPane):
         """Whether drawing waits until the place of the cursor is known."""
         self.waiting = "working it out …"
 
-    def work_out(self) -> Iterator[Callable[[], None]]:
+    def compute(self) -> Iterator[Callable[[], None]]:
         part = self.whole.in_scope(self.scope)
         place, _ = scope_texts(part)  # the first sentence says how busy it is
         for document in self.documents(part):
@@ -229,7 +229,7 @@ class DocumentPane(ScopedPane):
             if event.chain > 1 or again:
                 self.action_choose()
 
-    def leads_to(self, row: int, again: int = 0) -> Target | None:
+    def target_of(self, row: int, again: int = 0) -> Target | None:
         return self.entries[row].target
 
     # Drawing

@@ -42,7 +42,7 @@ class ViewPane(ScopedPane):
             gaps = gaps_of(self.whole)
             self._wanted = int(gaps.device[gap]), int(gaps.index[gap])
 
-    def work_out(self) -> Iterator[Callable[[], None]]:
+    def compute(self) -> Iterator[Callable[[], None]]:
         part, width = self.whole.in_scope(self.scope), self.size.width
         answer = VIEWS[self.key].make(part)
         for shown in answer.shown(width) if answer.shown is not None else [text_shown(answer, width)]:
@@ -99,7 +99,7 @@ class ViewPane(ScopedPane):
         if self._texts:
             self.load()  # it is wrapped again
 
-    def leads_to(self, row: int, again: int = 0) -> Target | None:
+    def target_of(self, row: int, again: int = 0) -> Target | None:
         return self.shown.leads_to(row, again) if self.shown is not None else None
 
 
