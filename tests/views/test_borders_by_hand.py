@@ -84,7 +84,7 @@ def test_steps_of_no_length_have_no_part_of_the_longest(tmp_path: Path) -> None:
 def test_kernels_of_the_overview_tell_what_they_reach_of_the_peak() -> None:
     results = Part(load(ROOT / "sample_traces" / "mlp_eager.json.gz"))
     *_, found = overviews(results)
-    (kernels,) = (b for b in (*found.left, *found.right) if b.key == "kernels")
+    (kernels,) = (b for b in found.more if b.key == "kernels")
     reached = {row.name: row for row in efficiency_of(results).kernels}
     told = 0
     for entry in kernels.entries:

@@ -119,13 +119,18 @@ class DocumentPane(ScopedPane):
 
     def lines(self) -> list[list[Piece]]:
         """The lines, laid out for this width."""
-        laid = self.size.width - 2, self.page, len(self.order)
+        under = self.row if self.overview is not None and self.overview.fixes is not None else None
+        laid = self.size.width - 2, self.page, len(self.order), -1 if under is None else under
         if self.overview is not None and self._laid != laid:
             from tracetui.views.overview_lines import lay_out
 
             self._laid = laid
-            self._lines = lay_out(self.overview, laid[0], set(self.order.tolist()), self.page)
-            if self._lines and (self.app.no_color or getattr(self.app, "color_count", 256) <= 16):
+            self._lines = lay_out(self.overview, laid[0], set(self.order.tolist()), self.page, under)
+            if (
+                under is None
+                and self._lines
+                and (self.app.no_color or getattr(self.app, "color_count", 256) <= 16)
+            ):
                 self._lines[0] = [replace(piece, line=_textured(piece.line)) for piece in self._lines[0]]
         return self._lines
 
@@ -154,9 +159,10 @@ class DocumentPane(ScopedPane):
         self.top = top  # in lines, not in entries
         self._to_view()
         self._held = False
+        follows = self.overview is not None and self.overview.fixes is not None  # what to try does
         moved = {before, self.row}
         mine = [y - top for y, line in enumerate(self.lines()) if any(p.entry in moved for p in line)]
-        self.redraw(mine if self.top == top else None)
+        self.redraw(mine if self.top == top and not follows else None)
 
     def redraw(self, lines: Collection[int] | None = None) -> None:
         if not self._held:
@@ -196,8 +202,9 @@ class DocumentPane(ScopedPane):
             self._go(min(beside)[2])
 
     def show_entry(self, name: str) -> None:
-        """Put the cursor on the first line with this name, if there is one."""
-        found = next((n for n, entry in enumerate(self.entries) if entry.name == name), None)
+        """Put the cursor on the first line with this name, or about this part of the time, if there is
+        one."""
+        found = next((n for n, entry in enumerate(self.entries) if name in (entry.name, entry.style)), None)
         if found is not None:
             self._go(found)
 
@@ -289,6 +296,8 @@ class OverviewPane(DocumentPane):
         """The glossary's name for the part of the time under the cursor, "" on other lines."""
         here = self.entries[self.row] if self.row is not None and self.entries else None
         blocks = self.overview.blocks if self.overview is not None else ()
-        if here is None or all(block.key != "time" or here not in block.entries for block in blocks):
+        if here is None or all(
+            block.key not in ("time", "fixes") or here not in block.entries for block in blocks
+        ):
             return ""
-        return "launch (cause)" if here.name == "launch" else here.name
+        return "launch (cause)" if here.style == "launch" else here.style
