@@ -597,3 +597,79 @@ async def test_a_kernel_has_one_name_in_bars_tables_and_the_line_and_its_full_on
         await pilot.press("2")
         details = pane_of(screen, DetailsPane)
         await until(pilot, lambda: ("full name", full) in [(f.label, f.value) for f in details.facts])
+
+
+# What to fix first
+
+QUESTIONS = {
+    "train": ("GPU busy 12.4%", "PyTorch's ops", "6.23 ms", "CUDA graphs"),
+    "llm_decode": ("GPU busy 7.3%", "PyTorch's ops", "2.22 ms", "CUDA graphs"),
+    "mlp_eager": ("GPU busy 95.8%", "mul, gelu", "67.3 µs", "Fuse them"),
+    "mlp_compile": ("GPU busy 92.4%", "triton poi: gelu mul", "55.7 µs", "narrower type"),
+    "attention_naive": ("GPU busy 99.1%", "attention", "1.06 ms", "scaled_dot_product_attention"),
+    "matmul_add_64_cold": ("99% not counted", "first calls", "21.5 ms", "Do not count it"),
+    "train_ddp": ("GPU busy 98.1%", "gelu_backward, copy, mul", "1.97 ms", "Fuse them"),
+}
+"""Why it is slow, what to fix first, how much that is, and what to do."""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+@pytest.mark.parametrize("name", QUESTIONS)
+async def test_a_newcomers_questions_are_answered_on_the_first_screen(
+    name: str, size: tuple[int, int]
+) -> None:
+    why, what, much, then = QUESTIONS[name]
+    app = app_of(SAMPLES / f"{name}.json.gz", "overview")
+    async with app.run_test(size=size) as pilot:
+        pane = pane_of(screen_of(app), OverviewPane)
+        await until(pilot, lambda: pane.overview is not None and bool(pane.overview.more))
+        lines = text(app).split("\n")
+        assert why in lines[1]
+        assert any("What to fix first" in line and "in this recording" in line for line in lines)
+        (row,) = (line for line in lines if what in line and much in line)
+        assert "%" in row
+        assert then in " ".join(line.strip() for line in lines)
+        await pilot.press("tab", "enter")  # where: what the row is about comes into view
+        await until(pilot, lambda: screen_of(app).navigator.selected is not None)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+async def test_the_first_screen_has_few_numbers(name: str) -> None:
+    app = app_of(SAMPLES / f"{name}.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        pane = pane_of(screen_of(app), OverviewPane)
+        await until(pilot, lambda: pane.overview is not None and bool(pane.overview.more))
+        await until(pilot, lambda: "GPU busy" in text(app))
+        assert len(re.findall(r"\d[\d,.]*", text(app))) <= 45
+
+
+async def test_enter_fits_the_gap_and_what_to_try_follows_the_cursor() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        pane = pane_of(screen, OverviewPane)
+        await until(pilot, lambda: pane.overview is not None and bool(pane.overview.more))
+        assert "larger batches" in text(app)
+        await pilot.press("tab", "down", "down")
+        await until(pilot, lambda: "Look at what Python does between the ops" in text(app))
+        assert "larger batches" not in text(app)
+        await pilot.press("enter")
+        gaps, at = gaps_of(screen.session.active.whole), screen.session.gaps.at
+        assert at is not None
+        view = screen.navigator.view
+        assert view.start_ns <= gaps.start[at]
+        assert gaps.start[at] + gaps.duration[at] <= view.end_ns
+        assert causes_of(screen.session.active.whole).pieces[at, CAUSES.index("host")] > 0
+
+
+async def test_without_colors_a_part_has_one_letter_in_bar_and_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = app_of(SAMPLES / "train.json.gz", "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        pane = pane_of(screen_of(app), OverviewPane)
+        await until(pilot, lambda: pane.overview is not None and bool(pane.overview.more))
+        bar = text(app).split("\n")[1]
+        for row, letter in (("PyTorch's ops", "d"), ("launches", "l"), ("Python between ops", "h")):
+            line = next(line for line in text(app).split("\n") if line.lstrip(" ▸").startswith(row))
+            assert letter * 3 in line
+            assert letter * 3 in bar

@@ -195,7 +195,7 @@ async def test_how_busy_a_view_was_is_told_once() -> None:
     app = app_of(DATA / "mlp_eager.json.gz", "overview")
     async with app.run_test(size=SIZE) as pilot:
         pane = screen_of(app).area.open
-        await until(pilot, lambda: "Where" in text(app))
+        await until(pilot, lambda: "What to fix first" in text(app))
         await pilot.press("u")
         assert pane is not None
         await until(pilot, lambda: "view of " in pane.note and "of the view" in text(app))

@@ -63,7 +63,6 @@ def test_of_two_steps(two_steps: Part) -> None:
     assert said(found) == {
         "fixes": [
             ("Python between ops", "420 µs", "44%", "CPU outside PyTorch"),
-            ("the GPU at work", "400 µs", "42%", ""),
         ],
         "devices": [("GPU 0", "42.2%", "idle 1.29 ms in 6 gaps; 110 µs before its first event")],
         "time": [

@@ -240,6 +240,7 @@ class _Fixes:
             if (cause := _OF_CAUSE.get(row.name)) in ("host", "dispatch"):
                 left[cause] -= row.time_ns * self.each
         held = list(self._held()) if self._much(idle.get("host", 0) + idle.get("dispatch", 0)) else []
+        held = [one for one in held if not self._is_told(one)]
         for one in held:
             yield self._of_user(one)
             left["host"] -= one.host
@@ -265,6 +266,14 @@ class _Fixes:
                 yield self._row(
                     name, "cause", time, over, why, BESIDES[what], what, evidence(part, what), what
                 )
+
+    def _is_told(self, one: _Held) -> bool:
+        """Whether it lies in what a finding with a row is about."""
+        time = float((one.union.end - one.union.start).sum())
+        unions = [busy_union(self.part.trace, some.at) for some in self.told]
+        return any(
+            float(union.overlap(one.union.start, one.union.end).sum()) >= ALL * time for union in unions
+        )
 
     def _without(self, cause: str, apart: I64) -> Scenario | None:
         """A step without a cause; None where no replay can say that."""
@@ -462,10 +471,10 @@ class _Fixes:
             for one in named
             if one.name in reached and (getattr(reached[one.name], limit) or 2) <= 1
         ]
-        low, high = (f(value for _, value in shares) if shares else 0.0 for f in (min, max))
-        of = sum(time for time, _ in shares)
+        least, most = (float(f(value for _, value in shares)) if shares else 0.0 for f in (min, max))
+        of = float(sum(time for time, _ in shares))
         mean = sum(time * value for time, value in shares) / of if of else 0.0
-        rate = share(low) if share(low) == share(high) else f"{share(low)} to {share(high)}"
+        rate = share(least) if share(least) == share(most) else f"{share(least)} to {share(most)}"
         what = ", ".join(dict.fromkeys(_brief(name.short) for name in told[:3]))
         time = at.time / self.each
         if fuse:
@@ -537,10 +546,9 @@ def _brief(short: str) -> str:
     return short.partition(" · ")[0] if short.startswith("triton") else short.split(" ")[0]
 
 
-def fixes_block(part: Part, some: tuple[Fix, ...]) -> Block:
-    """The rows as a block; a last line says what the GPU computes."""
+def fixes_block(some: tuple[Fix, ...]) -> Block:
+    """The rows as a block."""
     replays = {fix.measure for fix in some}
-    verdict = verdict_of(part)
     if replays == {WORTH}:
         note = "worth, in this recording"
     elif WORTH in replays:
@@ -558,12 +566,6 @@ def fixes_block(part: Part, some: tuple[Fix, ...]) -> Block:
         )
 
     entries = [entry(fix) for fix in some]
-    if some and verdict.cpu is None and verdict.share("compute") < MOSTLY:
-        part_of, steps = verdict.share("compute"), _Fixes(part, False)
-        numbers = duration(part_of * steps.length), share(part_of)
-        target = evidence(part, "compute")
-        values = (round(part_of * steps.length), part_of)
-        entries.append(Entry("the GPU at work", numbers, part_of, "compute", "", target, values=values))
     return Block(FIXES, "What to fix first", note, tuple(entries), fields=("time_ns", "share"))
 
 

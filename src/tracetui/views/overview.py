@@ -75,9 +75,9 @@ def overviews(part: Part) -> Iterator[Document]:
     find_findings(part)
     some = fixes_by_time(part)
     if some:
-        yield _with_fixes(found, part, some, notices)
+        yield _with_fixes(found, some, notices)
         some = fixes(part)
-        found = _with_fixes(found, part, some, notices)
+        found = _with_fixes(found, some, notices)
         yield found
     devices = _devices(part)
     several = len(devices.entries) > 1
@@ -94,8 +94,8 @@ def overviews(part: Part) -> Iterator[Document]:
         yield replace(found, advice=advice, left=(time, _findings(part), notices), right=rest, more=last)
 
 
-def _with_fixes(found: Document, part: Part, some: tuple[Fix, ...], notices: Block) -> Document:
-    return replace(found, advice=some[0].advice, left=(fixes_block(part, some), notices))
+def _with_fixes(found: Document, some: tuple[Fix, ...], notices: Block) -> Document:
+    return replace(found, advice=some[0].advice, left=(fixes_block(some), notices))
 
 
 def recorded_slices(trace: Trace) -> int:

@@ -29,17 +29,22 @@ if TYPE_CHECKING:
     from tracetui.views.lines import Line
     from tracetui.views.overview_lines import Piece
 
+BLOCKS = "▏▎▍▌▋▊▉█"
 TRACK = "|track"
 """See `report.overview_lines`, which is imported only when there is something to lay out."""
 
 
 def _textured(line: Line) -> Line:
-    """The line that names the parts, with the textures that the bar has without colors."""
+    """A line with the textures that the bar has without colors."""
     from tracetui.views.overview_lines import MARK
 
-    names = [role for text, role in line if text == MARK]
-    marks = iter([f"{texture(names, n)} " for n in range(len(names))])
-    return [(next(marks) if text == MARK else text, role) for text, role in line]
+    def one(text: str, role: str) -> str:
+        part = role.removesuffix(TRACK)
+        if text == MARK:
+            return f"{texture(part)} "
+        return "".join(texture(part) if c in BLOCKS else c for c in text) if role.endswith(TRACK) else text
+
+    return [(one(text, role), role) for text, role in line]
 
 
 class DocumentPane(ScopedPane):
@@ -126,12 +131,10 @@ class DocumentPane(ScopedPane):
 
             self._laid = laid
             self._lines = lay_out(self.overview, laid[0], set(self.order.tolist()), self.page, under)
-            if (
-                under is None
-                and self._lines
-                and (self.app.no_color or getattr(self.app, "color_count", 256) <= 16)
-            ):
-                self._lines[0] = [replace(piece, line=_textured(piece.line)) for piece in self._lines[0]]
+            if self.app.no_color or getattr(self.app, "color_count", 256) <= 16:
+                self._lines = [
+                    [replace(piece, line=_textured(piece.line)) for piece in line] for line in self._lines
+                ]
         return self._lines
 
     @property
