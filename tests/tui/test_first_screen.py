@@ -662,6 +662,21 @@ async def test_enter_fits_the_gap_and_what_to_try_follows_the_cursor() -> None:
         assert causes_of(screen.session.active.whole).pieces[at, CAUSES.index("host")] > 0
 
 
+async def test_enter_on_a_finding_of_idle_time_fits_the_gap() -> None:
+    app = app_of(SAMPLES / "train.json.gz", "findings")
+    async with app.run_test(size=(120, 36)) as pilot:
+        screen = screen_of(app)
+        pane = screen.area.open
+        assert pane is not None
+        await until(pilot, lambda: pane.table is not None and len(pane.order) > 0)
+        await pilot.press("tab", "home", "enter")
+        await until(pilot, lambda: screen.session.gaps.at is not None)
+        gaps, at = gaps_of(screen.session.active.whole), screen.session.gaps.at
+        assert at is not None
+        assert gaps.after[at] == find_findings(results_of("train"))[0].evidence[0]
+        assert screen.navigator.view.start_ns <= gaps.start[at]
+
+
 async def test_without_colors_a_part_has_one_letter_in_bar_and_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = app_of(SAMPLES / "train.json.gz", "overview")

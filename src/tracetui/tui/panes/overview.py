@@ -53,7 +53,7 @@ class DocumentPane(ScopedPane):
     DEFAULT_CSS = """
     DocumentPane > .drawn--head { background: transparent; }
     DocumentPane > .drawn--good { text-style: none; }
-    DocumentPane > .drawn--accent { color: $primary; background: transparent; text-style: none; }
+    DocumentPane > .drawn--accent { color: $accent; background: transparent; text-style: bold; }
     DocumentPane > .overview--track { background: $panel; }
     DocumentPane > .part--kernels { color: $part-compute; }
     """ + component_css("DocumentPane")
