@@ -156,7 +156,7 @@ def test_nothing_is_said_without_counters(tmp_path):
 def test_where_it_is_told():
     results = Part(load(SAMPLES))
     *_, overview = overviews(results)
-    block = next(one for one in overview.right if one.key == "counters")
+    block = next(one for one in (*overview.right, *overview.more) if one.key == "counters")
     assert [(entry.name, entry.numbers) for entry in block.entries] == [
         ("SM active", ("94%",)), ("DRAM", ("8.3%",))
     ]  # fmt: skip

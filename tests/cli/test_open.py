@@ -178,7 +178,8 @@ class Terminal:
 
 def test_a_trace_on_a_real_terminal():
     terminal = Terminal("open", str(LLAMA), cold=True)
-    lines = terminal.read("Kernels and copies").splitlines()
+    shown = terminal.read("What to fix first")
+    lines = shown.splitlines()
     assert "llama_train.json.gz" in lines[0]
     assert "OVERHEAD-BOUND" in lines[1]
     assert "GPU busy 34" in lines[1]
@@ -259,11 +260,11 @@ def test_a_file_that_is_no_trace_on_a_real_terminal(tmp_path):
 def test_without_colors_none_is_sent(monkeypatch, theme):
     monkeypatch.setenv("NO_COLOR", "1")
     terminal = Terminal("open", "--theme", theme, str(LLAMA))
-    terminal.read("Kernels and copies")
+    terminal.read("What to fix first")
     # A table's cursor row, a search with matches, a selection, a note, the help, the palette, details.
     # A key that came at once after Esc would be read together with it.
     for keys, until, *gone in (
-        ("\x1b", "Kernels and copies", "New here?"),
+        ("\x1b", "What to fix first", "New here?"),
         ("3", "Self CPU"),
         ("\x1b[B", "▸aten::mul"),
         ("/", "cat:kernel"),

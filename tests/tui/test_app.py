@@ -41,7 +41,7 @@ async def test_it_opens_with_the_timeline_the_averages_and_the_keys():
     async with visit(LLAMA, size=SIZE) as (app, pilot, screen):
         await until(pilot, lambda: "aten::mm" in text(app))
         shown = text(app)
-        for words in ("llama_train.json.gz", "35,279 events", "NVIDIA H200", "ProfilerStep#2", "stream 7"):
+        for words in ("llama_train.json.gz", "NVIDIA H200", "ProfilerStep#2", "stream 7"):
             assert words in shown
         assert "wasd move" in shown
         assert screen.focused is screen.timeline

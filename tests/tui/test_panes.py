@@ -175,7 +175,7 @@ async def test_escape_takes_a_table_s_filter_away():
 async def test_how_busy_a_view_was_is_told_once():
     async with visit(DATA / "mlp_eager.json.gz", "overview", size=SIZE) as (app, pilot, _):
         pane = screen_of(app).area.open
-        await until(pilot, lambda: "Where" in text(app))
+        await until(pilot, lambda: "What to fix first" in text(app))
         await pilot.press("u")
         assert pane is not None
         await until(pilot, lambda: "view of " in pane.note and "of the view" in text(app))

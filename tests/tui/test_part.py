@@ -247,7 +247,7 @@ async def test_the_part_is_drawn_keys_move_in_it_and_the_whole_replaces_it(size)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, TraceScreen))
         navigator = screen_of(app).navigator
-        await until(pilot, lambda: "events" in text(app))
+        await until(pilot, lambda: "CPU main" in text(app))
         assert trace.info.base_ns is None, "it comes after the events"
         shift = trace.info.zero_ns - (navigator.trace.info.zero_ns - (navigator.trace.info.base_ns or 0))
         assert navigator.selected is not None

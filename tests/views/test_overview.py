@@ -48,9 +48,14 @@ def last(results: Part) -> Document:
     return found
 
 
+def every(overview: Document) -> dict[str, Block]:
+    """All blocks, by key: those of the screen, and those of the text alone."""
+    return {block.key: block for block in (*overview.left, *overview.right, *overview.more)}
+
+
 def said(overview: Document) -> dict[str, list[tuple[str, ...]]]:
     """Of each block the name, the numbers and the text of its entries."""
-    blocks = (*overview.left, *overview.right)
+    blocks = every(overview).values()
     return {block.key: [(e.name, *e.numbers, e.text) for e in block.entries] for block in blocks}
 
 
@@ -59,6 +64,10 @@ def test_of_two_steps(two_steps):
     verdict, *findings = find_findings(two_steps)
     assert [one.rule for one in (verdict, *findings)] == ["overhead_bound", "hotspot", "exposed_copies"]
     assert said(found) == {
+        "fixes": [
+            ("Python between ops", "420 µs", "44%", "CPU outside PyTorch"),
+        ],
+        "devices": [("GPU 0", "42.2%", "idle 1.29 ms in 6 gaps; 110 µs before its first event")],
         "time": [
             ("compute", "400 µs", "42%", "kernels at work"),  # of (1,000 + 900) / 2
             ("copies", "50.0 µs", "5.3%", "exposed copies"),
@@ -82,32 +91,41 @@ def test_of_two_steps(two_steps):
         "steps": [("step 0", "1.00 ms", "45.0%", ""), ("step 1", "900 µs", "50.0%", "mixed")],
     }
     assert [(block.title, block.note) for block in found.blocks] == [
-        ("Where a step's time goes", "950 µs, mean of 2"), ("Findings", ""),
-        ("Ops", "self CPU, of 900 µs per step"), ("Kernels and copies", "450 µs per step"),
-        ("Steps", "length, GPU busy")
-    ]  # fmt: skip
-    parts = {block.key: [entry.part for entry in block.entries] for block in found.blocks}
+        ("What to fix first", "worth, in this recording"),
+    ]
+    tables = every(found)
+    assert [
+        (tables[key].title, tables[key].note) for key in ("time", "findings", "ops", "kernels", "steps")
+    ] == [
+        ("Where a step's time goes", "950 µs, mean of 2"),
+        ("Findings", ""),
+        ("Ops", "self CPU, of 900 µs per step"),
+        ("Kernels and copies", "450 µs per step"),
+        ("Steps", "length, GPU busy"),
+    ]
+    parts = {key: [entry.part for entry in block.entries] for key, block in tables.items()}
     assert parts["kernels"] == [300 / 450, 100 / 450, 50 / 450]  # the shares beside them
     assert parts["ops"] == [96 / 900, 46 / 900]
     assert parts["steps"] == [0.45, 0.45]  # busy, of the longest step
-    assert [entry.of for entry in found.blocks[-1].entries] == [1, 0.9]
-    assert {entry.of for block in found.blocks[:-1] for entry in block.entries} == {1}
+    assert [entry.of for entry in tables["steps"].entries] == [1, 0.9]
+    assert {entry.of for key, block in tables.items() if key != "steps" for entry in block.entries} == {1}
     assert parts["time"] == pytest.approx([400 / 950, 50 / 950, 420 / 950, 50 / 950, 20 / 950, 10 / 950])
-    steps = [(entry.target.span, entry.target.said) for entry in found.blocks[-1].entries]
+    steps = [(entry.target.span, entry.target.said) for entry in tables["steps"].entries]
     assert steps == [((0, 1_000_000), "step 0: 1.00 ms"), ((1_000_000, 1_900_000), "step 1: 900 µs")]
-    kernels = found.blocks[-2].entries
+    kernels = tables["kernels"].entries
     assert [two_steps.trace.start[entry.target.event] for entry in kernels[1:]] == [420_000, 600_000]
     assert [entry.target.said for entry in kernels] == [f"the longest of {n} calls" for n in (3, 2, 2)]
 
 
 def test_of_one_step_and_of_a_part(tmp_path, two_steps):
     part = last(two_steps.in_scope(step_table_of(two_steps).scope(1)))
-    assert part.left[0].title == "Where the time goes"
+    assert every(part)["time"].title == "Where the time goes"
     assert said(part)["kernels"][0] == ("gemm", "300 µs", "67%", "1 ×", "")
     assert said(part)["ops"] == []  # not for the CPU's time, and nothing says which op launched a kernel
     assert said(part)["steps"] == []
-    found = last(Part(trace_of(tmp_path, step(0, 0, 900), *one_step(0, 1), *AFTER)))
-    assert found.left[0].title == "Where the time goes"
+    alone = Part(trace_of(tmp_path, step(0, 0, 900), *one_step(0, 1), *AFTER))
+    found = last(alone)
+    assert every(found)["time"].title == "Where the time goes"
     assert said(found)["kernels"][0] == ("gemm", "340 µs", "69%", "2 ×", "")  # of 490
     assert said(found)["steps"] == []
 
@@ -115,9 +133,11 @@ def test_of_one_step_and_of_a_part(tmp_path, two_steps):
 def test_steps_without_work_are_not_what_the_verdict_is_about(tmp_path):
     events = [step(0, 0, 100), cpu("aten::mm", 0, 90), step(1, 100, 100), *AFTER]
     found = last(Part(trace_of(tmp_path, *events)))
-    assert (found.left[0].title, found.left[0].note) == (
-        "Where the time goes", "2.51 ms of the recording that count"
-    )  # fmt: skip
+    time = every(found)["time"]
+    assert (time.title, time.note) == (
+        "Where the time goes",
+        "2.51 ms of the recording that count",
+    )
     assert said(found)["kernels"] == [("gemm", "40.0 µs", "100%", "1 ×", "")]
 
 
@@ -146,12 +166,12 @@ def test_several_devices(tmp_path):
     late = kernel(400, 50, 3) | {"pid": 1, "args": {"correlation": 3, "device": 1, "stream": 7}}
     trace = trace_of(tmp_path, launch(0, 1), launch(10, 2), launch(20, 3), kernel(100, 100, 1), other, late)
     found = last(Part(trace))
-    devices = next(block for block in found.blocks if block.key == "devices")
+    devices = every(found)["devices"]
     assert [(e.name, e.numbers, e.part) for e in devices.entries] == [
         ("GPU 0", ("100.0%",), 1.0), ("GPU 1", ("66.7%",), 200 / 300)
     ]  # fmt: skip
     assert [e.target.span for e in devices.entries] == [(100_000, 200_000), (150_000, 450_000)]
-    assert found.left[0].note.endswith(", 2 GPUs together")
+    assert every(found)["time"].note.endswith(", 2 GPUs together")
 
 
 @pytest.mark.parametrize("name", ["train", "train_ddp", "llm_decode", "matmul_add_64_cold"])
@@ -172,9 +192,9 @@ def test_screen_text_markdown_and_json_say_the_same(name):
             for number in entry.numbers:
                 assert number in text
                 assert number in screen
-    for sentence in filter(None, (document.reason, document.advice)):
-        assert sentence in " ".join(text.split())
-        assert sentence in " ".join(line.strip() for line in placed(document, 63))
+    assert document.reason in " ".join(text.split())
+    assert document.advice in " ".join(text.split())
+    assert document.advice in " ".join(line.strip() for line in placed(document, 63))
     assert answer.data()["advice"] == document.advice
 
 
@@ -199,17 +219,39 @@ def entry(name: str, *numbers: str, part: float | None = None, text: str = "") -
 
 
 SMALL = Document(
-    "It is so. Because of that.", "Do this. Or do that.",
+    "It is so. Because of that.",
+    "Do this. Or do that.",
     (
         Block("time", "Time", "1 ms", (entry("work", "9 µs", "90%", part=0.9, text="at work"),)),
-        Block("file", "File", "", (entry("odd", text="one two three four five six seven eight nine ten"),))
+        Block("file", "File", "", (entry("odd", text="one two three four five six seven eight nine ten"),)),
     ),
     (
         Block("ops", "Ops", "5 µs", (entry("aten::mm", "5 µs", part=1.0, text="1 ×"),)),
         Block("kernels", "Kernels", "", (entry("gemm", "5 µs", part=1.0), entry("add", "12 µs", part=0.5))),
-        Block("numbers", "Step", "", (entry("length", "1 ms", "12 ms"),), ("A", "B"))
+        Block("numbers", "Step", "", (entry("length", "1 ms", "12 ms"),), ("A", "B")),
+    ),
+)
+
+
+def test_what_to_try_is_about_the_row_under_the_cursor():
+    rows = (
+        replace(entry("load", "4 ms", "40%", part=0.4), advice="Prefetch."),
+        entry("ops", "3 ms", "30%", part=0.3),
     )
-)  # fmt: skip
+    fixes = Block("fixes", "What to fix first", "worth", (replace(rows[1], advice="Compile."), rows[0]))
+    document = Document("It is so.", "Compile.", (fixes, SMALL.left[1]), ())
+
+    def lines(chosen: int | None, height: int = 0) -> list[str]:
+        made = lay_out(document, 60, range(3), height, chosen)
+        return ["".join(text for piece in line for text, _ in piece.line).strip() for line in made]
+
+    assert lines(None)[3:5] == lines(0)[3:5] == ["", "Try  Compile."]
+    assert lines(1)[3:5] == ["", "Try  Prefetch."]
+    assert lines(2)[4] == "Try  Compile.", "of the first, where the line has none of its own"
+    assert lines(1, 4)[3] == "Try  Prefetch.", "no empty line where it would push that out of view"
+    assert lines(1)[5:7] == ["", "File"]
+
+
 FULL, HALF = "█" * 20, "█" * 10
 
 
@@ -365,7 +407,9 @@ def test_no_words_of_a_text_are_dropped_where_it_is_narrow(width):
 
 def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room():
     """Here they need 1 + 12 + 9 + 6 + 8 + 20 = 56 cells, and the costs 51 or more."""
-    overview = last(Part(load(SAMPLES / "llm_decode.json.gz")))
+    blocks = every(last(Part(load(SAMPLES / "llm_decode.json.gz"))))
+    costs = blocks["ops"], blocks["kernels"]
+    overview = Document("", "", (blocks["time"],), costs)
     for width in range(104, 119):
         lines = placed(overview, width)
         first = next(line for line in lines if "Ops  " in line)

@@ -250,12 +250,18 @@ def _causes(part: Part, base: _Base, make: partial[Worth]) -> Iterator[Worth]:
     every = float(cpu_binds(graph, base.flow, *whole_time(graph))[0])
     if len(ops):
         yield make("cause", "dispatch", Scenario([Change(MOVE, ops)]), in_ops)
-        yield make("cause", "host", Scenario(free=_between(graph, low, high)), every - in_ops)
+        yield make("cause", "host", Scenario(free=between(graph, low, high)), every - in_ops)
         yield make("cause", "graphs", Scenario(graphs=True), None)
 
 
-def _between(graph: Graph, low: F64, high: F64) -> tuple[F64, F64]:
-    """The rest of the CPU's own time."""
+def outside_of(part: Part, at: I64) -> Scenario:
+    """The CPU takes no time outside of these slices and of ops."""
+    graph = graph_of(part)
+    return Scenario(free=between(graph, *on_cpu(graph, np.append(outermost_ops_of(part), at))))
+
+
+def between(graph: Graph, low: F64, high: F64) -> tuple[F64, F64]:
+    """The CPU's own time without some stretches of it."""
     order = np.argsort(low, kind="stable")
     first, last = whole_time(graph)
     begin = np.maximum.accumulate(np.append(first, high[order]))

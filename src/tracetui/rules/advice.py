@@ -20,7 +20,7 @@ from tracetui.analysis.calls.launches import (
 )
 from tracetui.analysis.calls.memory import OUT_OF_MEMORY
 from tracetui.analysis.calls.saved_tensors import saves_on_host
-from tracetui.analysis.calls.slow_calls import SlowCalls
+from tracetui.analysis.calls.slow_calls import SlowCalls, is_the_programs
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.idle.cpu_time import cpu_time_of, is_allocation, is_synchronizing
 from tracetui.analysis.idle.exposed_time import host_copies
@@ -159,6 +159,8 @@ ADVICE = {
     "inputs.",
     "any shape": "If each new shape costs that, pad to a few sizes (record_shapes=True shows them). A "
     "sampling profiler can show what the CPU does in it: py-spy record --native.",
+    "own code": "Look at the code of {c.op}, such as a custom autograd.Function: most of that is its own "
+    "time, outside of the ops that it calls. with_stack=True shows the lines.",
     # https://github.com/pytorch/pytorch/pull/155958, https://github.com/modelscope/FunASR/issues/3704
     "other attention": f"{_PLANS}, or let other kernels do it: torch.backends.cuda.enable_cudnn_sdp(False).",
     "no benchmark": f"{_PLANS}, and leave torch.backends.cudnn.benchmark off if shapes change.",
@@ -312,6 +314,8 @@ def data_parallel_advice(part: Part) -> dict[str, Claim]:
 def slow_call_advice(slow: SlowCalls) -> dict[str, Claim]:
     """What to try against them."""
     name = slow.calls.first_name
+    if is_the_programs(name):
+        return claim_advice("own code", op=slow.name)
     if _CUDNN.search(name) is None:
         return claim_advice("any shape")
     return claim_advice("other attention" if _ATTENTION.search(name) else "no benchmark")

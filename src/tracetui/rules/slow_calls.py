@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracetui.analysis.calls.slow_calls import calls_of, slow_calls_of
+from tracetui.analysis.calls.slow_calls import calls_of, is_the_programs, slow_calls_of
 from tracetui.analysis.idle.causes import CAUSES
 from tracetui.analysis.part import Part
 from tracetui.analysis.rates.inputs import read_inputs
@@ -37,6 +37,7 @@ def slow_calls(part: Part) -> Iterator[Finding]:
         if fraction < SLOW_SHARE:
             return
         slow = found.calls.longest_first()
+        own = is_the_programs(slow.first_name)
         yield build_finding(
             "slow_calls",
             "high" if fraction >= HIGH else "medium",
@@ -48,13 +49,14 @@ def slow_calls(part: Part) -> Iterator[Finding]:
                 "of": Count(found.of),
                 "shortest_ns": Time(int(slow.duration[-1])),
                 "longest_ns": Time(int(slow.duration[0])),
+                "own": own,
                 "new_shapes": _of_new_shapes(found.calls),
                 **_others(found.calls),
                 **slow_call_advice(found),
             },
             slow,
             "share idle_ns calls longest_ns",
-            remedy=Remedy("remove", slow),
+            remedy=Remedy("move" if own else "remove", slow),  # what it launches is needed
         )
 
 
@@ -70,10 +72,15 @@ def _slow_calls(c: Claims) -> tuple[str, str, str]:
     if c.new_shapes:
         who = "It" if c.calls.n == 1 else "Each of the slow ones"
         others += f" {who} is the first with its shapes in this recording."
+    inside = (
+        "Most of that is its own, outside of the ops that it calls: what its code does on the CPU."
+        if c.get("own")
+        else "Next to nothing is recorded inside: the op, or a library that it calls, works on the CPU "
+        "before it launches."
+    )
     return (
         f"{c.name}: {which} {times} on the CPU",
-        "Next to nothing is recorded inside: the op, or a library that it calls, works on the CPU before it "
-        f"launches. The GPU is idle for {c.idle_ns} of that, {c.share}.{others}",
+        f"{inside} The GPU is idle for {c.idle_ns} of that, {c.share}.{others}",
         advise(c),
     )
 

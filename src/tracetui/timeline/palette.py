@@ -22,7 +22,8 @@ from tracetui.trace.model import Kind, Trace
 @lru_cache(maxsize=4096)
 def color_of_name(name: str, kind: Kind, theme: Theme) -> int:
     """The color of a name: the same in every run, every trace and every table."""
-    family = theme.families[kind]
+    # Steps are the ground for all else: each with a hue of its own, they would stand out most.
+    family = theme.families[Kind.SPAN if name.startswith("ProfilerStep#") else kind]
     return family[crc32(name.encode("utf-8", "replace")) % len(family)]
 
 

@@ -1,4 +1,4 @@
-"""Two lines about the basic keys, shown the first time tracetui opens a trace."""
+"""A line or two about the basic keys, shown the first time tracetui opens a trace."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ LINES = (
 
 MIN_HEIGHT = 18
 """The hint is hidden on screens with fewer lines."""
+
+TWO_LINES = 30
+"""With fewer, it is one line."""
+SHORT = ("New here?", "w s zoom, a d pan;", "g longest gap;", "e explains it;", "Esc hides this;")
+"""That line."""
 
 
 def fitted(parts: Sequence[str], width: int) -> str:
@@ -65,15 +70,16 @@ def remember_seen(folder: Path | None = None) -> None:
 
 
 class Hint(Widget):
-    """The two lines."""
+    """The lines."""
 
     DEFAULT_CSS = (
         "Hint { height: auto; width: 1fr; background: $panel; color: $foreground; text-style: bold; }"
     )
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(LINES) if viewport.height >= MIN_HEIGHT else 0
+        return 0 if viewport.height < MIN_HEIGHT else 1 if viewport.height < TWO_LINES else len(LINES)
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        return Strip([Segment(cell(fitted(LINES[y], width), width), self.rich_style)], width)
+        parts = LINES[y] if self.size.height > 1 else SHORT
+        return Strip([Segment(cell(fitted(parts, width), width), self.rich_style)], width)

@@ -7,9 +7,13 @@ from tracetui.analysis.idle.parts import BUSY_PARTS, CAUSES, CPU_PARTS
 PARTS = (*BUSY_PARTS, *CAUSES, *(part for part in CPU_PARTS if part not in BUSY_PARTS))
 """The parts, in the order of the bar."""
 
-TEXTURES = {"compute": "█", "ops": "█", "communication": "▓", "data loading": "▓", "copies": "▒"}
-"""What fills the bar without colors; idle parts alternate between the texture of gaps and dots."""
-IDLE_TEXTURES = "╱░"
+TEXTURES = {
+    "compute": "█", "ops": "█", "communication": "m", "copies": "c", "data loading": "D", "outside ops": "o",
+    "dispatch": "d", "host": "h", "launch": "l", "sync": "s", "allocation": "a", "queued": "q",
+    "back to back": "b", "unlinked": "u", "initialisation": "i", "profiler": "p", "graph capture": "g",
+    "in flight": "f", "not recorded": "n",
+}  # fmt: skip
+"""What fills the bar of a part without colors, wherever it is: a letter of its name stays one in ASCII."""
 NOT_COUNTED = "·"
 
 
@@ -28,6 +32,6 @@ COMPONENTS = {f"part--{css_name(part)}" for part in PARTS}
 """The component classes."""
 
 
-def texture(parts: list[str], at: int) -> str:
-    """The texture of a part of the bar: neighbors differ."""
-    return TEXTURES.get(parts[at], IDLE_TEXTURES[at % 2])
+def texture(part: str) -> str:
+    """What fills the bar of a part without colors."""
+    return TEXTURES.get(part, "█")

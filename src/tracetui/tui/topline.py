@@ -47,7 +47,7 @@ def facts(trace: Trace, steps: Sequence[int] = ()) -> str:
     # The mean, as in the overview: for uneven steps, a median would say something else.
     each = duration(float(np.mean(steps))) if steps else ""
     told = f"{plural(len(steps), 'step')}{' of' if len(steps) == 1 else ', mean'} {each}" if steps else ""
-    return " · ".join(filter(None, (device_names(trace), told, plural(trace.events, "event"))))
+    return " · ".join(filter(None, (device_names(trace), told or plural(trace.events, "event"))))
 
 
 def facts_of_all(scene: Scene, steps: Sequence[Sequence[int]] = ()) -> str:

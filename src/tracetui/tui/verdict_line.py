@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FROM_LEFT = " ▏▎▍▌▋▊▉"
 LEAST_BAR, LONGEST_BAR = 10, 60
-LEAST_SHARE = 0.01
+LEAST_SHARE = 0.1
 """A part with a smaller share is not named."""
 
 Span = tuple[str, str]
@@ -257,7 +257,7 @@ class VerdictLine(LineWidget):
             out = counted[shown].share is None
             style = self._style("dim" if out else names[shown])
             if plain or out:
-                glyph = NOT_COUNTED if out else texture(names, shown)
+                glyph = NOT_COUNTED if out else texture(names[shown])
             elif first == last or eighths == 8:
                 glyph = "█"
             elif counted[last].share is None:

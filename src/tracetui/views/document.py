@@ -13,6 +13,9 @@ from typing import Any
 from tracetui.views.lines import Line, Span
 from tracetui.views.target import Target
 
+FIXES = "fixes"
+"""The block of what to fix first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -30,6 +33,8 @@ class Entry:
     """The length of what the bar is a part of, likewise. The part of that is the share beside it."""
     values: tuple[float | int | None, ...] = ()
     """What the numbers were before they were rounded, for JSON."""
+    advice: str = ""
+    """What to try about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,11 @@ class Document:
     """The answer in a word, with its style."""
     numbers: str = ""
     """Beside the verdict."""
+
+    @property
+    def fixes(self) -> Block | None:
+        """What to fix first, if that is known."""
+        return next((block for block in self.left if block.key == FIXES and block.entries), None)
 
     @property
     def blocks(self) -> tuple[Block, ...]:

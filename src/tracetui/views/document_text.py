@@ -26,9 +26,13 @@ def document_lines(document: Document, title: str, width: int) -> list[Line]:
         *_beside((capital(word), style), (document.numbers, ""), 3, width),
         *paragraph(document.reason, sentence, "dim", INDENT),
     ]
-    if document.advice:
-        lines += paragraph(document.advice, sentence, head=[*INDENT, ("Try: ", "accent")])
-    return [*lines, [], *report_lines(_blocks(document), width)]
+    tried = (
+        paragraph(document.advice, sentence, head=[*INDENT, ("Try: ", "accent")]) if document.advice else []
+    )
+    if not (fixes := document.fixes):
+        return [*lines, *tried, [], *report_lines(_blocks(document), width)]
+    others = [block for block in _blocks(document) if block is not fixes]
+    return [*lines, [], *report_lines([fixes], width), *tried, [], *report_lines(others, width)]
 
 
 def report_lines(blocks: Iterable[Block], width: int) -> list[Line]:
@@ -88,8 +92,11 @@ def document_markdown(document: Document, title: str) -> str:
     numbers = f": {document.numbers}" if document.numbers else ""
     text = markdown.heading(title) + f"\n{markdown.cell(document.about)}\n\n"
     text += f"**{capital(document.verdict[0])}**{markdown.cell(numbers)}. {markdown.cell(document.reason)}\n"
-    text += f"\n*Try:* {markdown.cell(document.advice)}\n" if document.advice else ""
-    return f"{text}\n{report_markdown(_blocks(document))}"
+    tried = f"\n*Try:* {markdown.cell(document.advice)}\n" if document.advice else ""
+    if not (fixes := document.fixes):
+        return f"{text}{tried}\n{report_markdown(_blocks(document))}"
+    others = report_markdown(block for block in _blocks(document) if block is not fixes)
+    return f"{text}\n{report_markdown([fixes])}{tried}\n{others}"
 
 
 def report_markdown(blocks: Iterable[Block]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 from rich.cells import cell_len
 
+from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.verdict import communication_text
 from tracetui.analysis.names.short_names import short_of
 from tracetui.analysis.part import Part
@@ -21,6 +23,9 @@ from tracetui.views.answer import Answer, Shown, within
 from tracetui.views.findings import finding_lines, findings_json, findings_table
 from tracetui.views.lines import INDENT, Line, paragraph
 from tracetui.views.target import Target
+
+OF_IDLE_TIME = ("overhead_bound", "little_use", "idle_time")
+"""Rules whose evidence ends gaps."""
 
 SEVERITY_STYLE = {"high": "bad", "medium": "warn", "low": "accent", "info": "dim"}
 LEVEL_STYLE = {"lost": "bad", "missing": "warn", "odd": "warn", "repaired": "dim"}
@@ -99,6 +104,12 @@ def findings_markdown(part: Part) -> str:
     return text
 
 
+def _gap_before(part: Part, event: int) -> int | None:
+    """The gap of the whole trace that an event ends."""
+    found = np.flatnonzero(gaps_of(part.whole).after == event)
+    return int(found[0]) if len(found) else None
+
+
 def findings_answer(part: Part) -> Answer:
     """What to notice, the most severe first."""
     return Answer(
@@ -123,7 +134,10 @@ def _shown(part: Part, width: int) -> Shown:
         finding = findings[lines[row].finding]
         at = again % len(finding.evidence)
         said = f"evidence {at + 1} of {len(finding.evidence)}: {finding.title}"
-        return Target(event=finding.evidence[at], said=said)
+        event = finding.evidence[at]
+        # Of idle time the gap is the example, not what ended it.
+        gap = _gap_before(part, event) if finding.rule in OF_IDLE_TIME else None
+        return Target(event=event, said=said) if gap is None else Target(gap=gap, said=said, example=True)
 
     rules = [findings[line.finding].rule for line in lines]
     return Shown(

@@ -32,6 +32,7 @@ from tracetui.views.averages import instances
 from tracetui.views.document import Block, Document, Entry
 from tracetui.views.file_notes import file_notes
 from tracetui.views.findings_text import LEVEL_STYLE, SEVERITY_STYLE, unknown_events
+from tracetui.views.fixes import Fix, fixes, fixes_block, fixes_by_time
 from tracetui.views.gap_words import words_of_all
 from tracetui.views.gaps_text import device_names
 from tracetui.views.parts import evidence, time_parts
@@ -55,35 +56,46 @@ CPU_FIRST = ("overhead-bound", "CPU-only", "not known")
 
 
 def overviews(part: Part) -> Iterator[Document]:
-    """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it."""
+    """The overview of a trace, or of a part of it: first what is known soonest, in the end all of it. On the
+    screen are the fixes; the tables have panes of their own."""
     verdict = verdict_of(part)
     reason = unknown_events(part) or verdict.reason
-    devices = _devices(part)
-    several = len(devices.entries) > 1
+    time, notices = _time(part), _notices(part)
     found = Document(
         reason,
         "",
-        (_time(part), _notices(part)),
-        (_counters(part), *((devices,) if several else ()), _steps(part)),
-        () if several else (devices,),
+        (time, notices),
+        (),
+        (),
         _about(part),
         (verdict.verdict, VERDICT_STYLE[verdict.verdict]),
         _numbers(part),
     )
     yield found
-    time, notices = found.left
+    find_findings(part)
+    some = fixes_by_time(part)
+    if some:
+        yield _with_fixes(found, some, notices)
+        some = fixes(part)
+        found = _with_fixes(found, some, notices)
+        yield found
+    devices = _devices(part)
+    several = len(devices.entries) > 1
     costs = _costs(part)
-    ops, kernels = _ops(part, costs), _kernels(part, costs)
+    ops, kernels = _ops(part, costs), _with_peaks(part, _kernels(part, costs))
     part.forget(calls_of)
     first, second = (ops, kernels) if verdict.verdict in CPU_FIRST else (kernels, ops)
-    found = replace(found, right=(first, second, *found.right))
-    yield found
-    advice = next((f.advice for f in find_findings(part) if f.severity in WORTH_TRYING and f.advice), "")
-    found = replace(found, advice=advice, left=(time, _findings(part), notices))
-    yield found
-    if (kernels_with_peaks := _with_peaks(part, kernels)) != kernels:
-        right = tuple(kernels_with_peaks if block is kernels else block for block in found.right)
-        yield replace(found, right=right)
+    last = () if several else (devices,)
+    rest = (first, second, _counters(part), *((devices,) if several else ()), _steps(part))
+    if some:
+        yield replace(found, more=(time, _findings(part), *rest, *last))
+    else:
+        advice = next((f.advice for f in find_findings(part) if f.severity in WORTH_TRYING and f.advice), "")
+        yield replace(found, advice=advice, left=(time, _findings(part), notices), right=rest, more=last)
+
+
+def _with_fixes(found: Document, some: tuple[Fix, ...], notices: Block) -> Document:
+    return replace(found, advice=some[0].advice, left=(fixes_block(some), notices))
 
 
 def recorded_slices(trace: Trace) -> int:

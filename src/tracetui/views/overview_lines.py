@@ -51,9 +51,13 @@ class Piece:
     """The entry that it shows, by its place in reading order; -1 for none."""
 
 
-def lay_out(document: Document, width: int, keep: Collection[int], height: int = 0) -> list[list[Piece]]:
+def lay_out(
+    document: Document, width: int, keep: Collection[int], height: int = 0, chosen: int | None = None
+) -> list[list[Piece]]:
     """The lines, each as its pieces from left to right. `keep`: the entries to show; `height`: the lines that
-    can be seen at once, 0 where that is not known."""
+    can be seen at once, 0 where that is not known; `chosen`: the entry under the cursor."""
+    if document.fixes is not None:
+        return _fixes(document, width, keep, height, chosen)
     narrow = width < TWO_COLUMNS
     brief = narrow and 0 < height < FEW_LINES and bool(document.advice)
     top = _sentences(document, max(1, width - 1), max(2, height // 2) if brief else None)
@@ -84,6 +88,33 @@ def lay_out(document: Document, width: int, keep: Collection[int], height: int =
     return (
         airy if top and len(airy) <= height else top + _beside(*(column_lines(*column) for column in columns))
     )
+
+
+def _fixes(
+    document: Document, width: int, keep: Collection[int], height: int, chosen: int | None
+) -> list[list[Piece]]:
+    """What to fix first; below it what to try about the row under the cursor, and then the rest."""
+    first: list[Numbered] = []
+    rest: list[Numbered] = []
+    number = 0
+    for block in document.blocks:
+        entries = [(n, entry) for n, entry in enumerate(block.entries, number) if n in keep]
+        number += len(block.entries)
+        if entries:
+            (first if block is document.fixes else rest).append((block, entries))
+    lines = _beside(column_lines(first, 0, width)) if first else []
+    every = [entry for block in document.blocks for entry in block.entries]
+    under = every[chosen] if chosen is not None and chosen < len(every) else None
+    advice = under.advice if under is not None and under.advice else document.advice
+    tried = [
+        [Piece(1, [(text[:start], "accent"), (text[start:], "")], -1)]
+        for n, text in enumerate(wrap(f"Try  {advice}", max(1, width - 1)))
+        for start in (len("Try  ") if not n else 0,)
+    ]
+    nothing: list[Piece] = []
+    airy = [nothing] if not height or len(lines) + 1 + len(tried) <= height else []
+    others = _beside(column_lines(rest, 0, width)) if rest else []
+    return [*lines, *airy, *tried, *([nothing] if others else []), *others]
 
 
 def _columns(sides: Sequence[list[Numbered]], width: int) -> list[tuple[list[Numbered], int, int]]:

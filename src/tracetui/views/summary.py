@@ -28,6 +28,7 @@ from tracetui.views.device_counters import counters_json
 from tracetui.views.document import Document, document_json
 from tracetui.views.document_text import document_lines, document_markdown
 from tracetui.views.findings import findings_json
+from tracetui.views.fixes import fixes, fixes_json
 from tracetui.views.gaps_text import device_names
 from tracetui.views.jsonable import dumps, us
 from tracetui.views.jsonable import share as json_share
@@ -107,6 +108,7 @@ def summary_json(part: Part, document: Document) -> dict[str, Any]:
         "not_recorded": _unrecorded_json(trace),
         **verdict_json(verdict_of(part)),
         "advice": document.advice,
+        "fixes": fixes_json(fixes(part)),
         "sections": document_json(document),
         "earlier_share": json_share(earlier_share_of(part)),
         "idle_by_cause": causes_json(cause_totals(causes_of(part))),

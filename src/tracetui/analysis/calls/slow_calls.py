@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from tracetui.analysis.calls.ancestors import children_of, op_around
+from tracetui.analysis.calls.ancestors import any_inside, children_of, op_around
 from tracetui.analysis.calls.calls import exclusive_time_of
 from tracetui.analysis.calls.compiling import COMPILED_GRAPH, COMPILED_REGION, compile_phases
 from tracetui.analysis.calls.launches import launching_lanes_of
@@ -18,7 +19,7 @@ from tracetui.analysis.idle.gaps import busy_union
 from tracetui.analysis.idle.initialization import profilers_work
 from tracetui.analysis.names.kernel_names import short_name
 from tracetui.analysis.part import Part, fact
-from tracetui.analysis.select import is_op_name, plausible
+from tracetui.analysis.select import is_op_name, name_mask, plausible
 from tracetui.analysis.steps.scope import slices_of
 from tracetui.analysis.verdicts import verdict_window
 from tracetui.trace import Kind, Trace
@@ -31,6 +32,8 @@ MOSTLY = 0.8
 """An op with this share of the time of several is told alone."""
 MOST_OPS = 5
 _COMPILED = (COMPILED_REGION, COMPILED_GRAPH)
+_NUMBERED = re.compile(r"Backward\d+$")
+"""How the names of PyTorch's own gradients end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +72,12 @@ def _find(part: Part) -> Iterator[SlowCalls]:
     child = children_of(trace, at)
     stretch = _longest_stretch(trace, at, child)
     at = at[(stretch >= SLOW_NS) & (2 * stretch > trace.duration[at])]
-    # An op that calls nothing of the runtime does its work on the CPU: `use` tells of it.
+    # An op that calls nothing of the runtime does its work on the CPU: `use` tells of it. A program's own op
+    # may leave the calls to the ops inside it.
     child = child[np.isin(trace.parent[child], at)]
-    at = at[np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])]
+    launches = np.isin(at, trace.parent[child[trace.kind[child] == Kind.RUNTIME]])
+    own = name_mask(trace, is_the_programs)[trace.name[at]]
+    at = at[launches | own & any_inside(trace, slices_of(part, Kind.RUNTIME).at, at)]
     child = child[np.isin(trace.parent[child], at)]
     if not len(at):
         return
@@ -82,6 +88,11 @@ def _find(part: Part) -> Iterator[SlowCalls]:
         if op.calls == 1 and calls.first == calls_of(trace, every, calls.first)[0]:
             continue
         yield SlowCalls(calls, len(calls_of(trace, ops, calls.first)), op.time)
+
+
+def is_the_programs(name: str) -> bool:
+    """Whether an op is not of a library, such as an `autograd.Function` of the program."""
+    return "::" not in name and _NUMBERED.search(name) is None
 
 
 def called_once(part: Part) -> tuple[tuple[str, ...], int]:

@@ -65,7 +65,7 @@ class PaneTabs(LineWidget):
             self.refresh()
 
     def set_count(self, pane: str, count: str) -> None:
-        """Set a number to show after a tab's title."""
+        """Set a number to show after a tab's title while it is open."""
         if self.counts.get(pane) != count:
             self.counts[pane] = count
             self.refresh()
@@ -81,7 +81,7 @@ class PaneTabs(LineWidget):
             found: list[tuple[str, str]] = []
             for n, spec in self.specs:
                 title = spec.key if spec.key in titled or spec.key == self.open else ""
-                count = self.counts.get(spec.key, "") if counts else ""
+                count = self.counts.get(spec.key, "") if counts and spec.key == self.open else ""
                 beside = not found or self.open in (spec.key, found[-1][0])
                 left = " " if beside or not close else ""
                 found.append((spec.key, f"{left}{' '.join(filter(None, (n, title, count)))} "))

@@ -29,17 +29,22 @@ if TYPE_CHECKING:
     from tracetui.views.lines import Line
     from tracetui.views.overview_lines import Piece
 
+BLOCKS = "▏▎▍▌▋▊▉█"
 TRACK = "|track"
 """See `report.overview_lines`, which is imported only when there is something to lay out."""
 
 
 def _textured(line: Line) -> Line:
-    """The line that names the parts, with the textures that the bar has without colors."""
+    """A line with the textures that the bar has without colors."""
     from tracetui.views.overview_lines import MARK
 
-    names = [role for text, role in line if text == MARK]
-    marks = iter([f"{texture(names, n)} " for n in range(len(names))])
-    return [(next(marks) if text == MARK else text, role) for text, role in line]
+    def one(text: str, role: str) -> str:
+        part = role.removesuffix(TRACK)
+        if text == MARK:
+            return f"{texture(part)} "
+        return "".join(texture(part) if c in BLOCKS else c for c in text) if role.endswith(TRACK) else text
+
+    return [(one(text, role), role) for text, role in line]
 
 
 class DocumentPane(ScopedPane):
@@ -48,7 +53,7 @@ class DocumentPane(ScopedPane):
     DEFAULT_CSS = """
     DocumentPane > .drawn--head { background: transparent; }
     DocumentPane > .drawn--good { text-style: none; }
-    DocumentPane > .drawn--accent { color: $primary; background: transparent; text-style: none; }
+    DocumentPane > .drawn--accent { color: $accent; background: transparent; text-style: bold; }
     DocumentPane > .overview--track { background: $panel; }
     DocumentPane > .part--kernels { color: $part-compute; }
     """ + component_css("DocumentPane")
@@ -119,14 +124,17 @@ class DocumentPane(ScopedPane):
 
     def lines(self) -> list[list[Piece]]:
         """The lines, laid out for this width."""
-        laid = self.size.width - 2, self.page, len(self.order)
+        under = self.row if self.overview is not None and self.overview.fixes is not None else None
+        laid = self.size.width - 2, self.page, len(self.order), -1 if under is None else under
         if self.overview is not None and self._laid != laid:
             from tracetui.views.overview_lines import lay_out
 
             self._laid = laid
-            self._lines = lay_out(self.overview, laid[0], set(self.order.tolist()), self.page)
-            if self._lines and (self.app.no_color or getattr(self.app, "color_count", 256) <= 16):
-                self._lines[0] = [replace(piece, line=_textured(piece.line)) for piece in self._lines[0]]
+            self._lines = lay_out(self.overview, laid[0], set(self.order.tolist()), self.page, under)
+            if self.app.no_color or getattr(self.app, "color_count", 256) <= 16:
+                self._lines = [
+                    [replace(piece, line=_textured(piece.line)) for piece in line] for line in self._lines
+                ]
         return self._lines
 
     @property
@@ -154,9 +162,10 @@ class DocumentPane(ScopedPane):
         self.top = top  # in lines, not in entries
         self._to_view()
         self._held = False
+        follows = self.overview is not None and self.overview.fixes is not None  # what to try does
         moved = {before, self.row}
         mine = [y - top for y, line in enumerate(self.lines()) if any(p.entry in moved for p in line)]
-        self.redraw(mine if self.top == top else None)
+        self.redraw(mine if self.top == top and not follows else None)
 
     def redraw(self, lines: Collection[int] | None = None) -> None:
         if not self._held:
@@ -196,8 +205,9 @@ class DocumentPane(ScopedPane):
             self._go(min(beside)[2])
 
     def show_entry(self, name: str) -> None:
-        """Put the cursor on the first line with this name, if there is one."""
-        found = next((n for n, entry in enumerate(self.entries) if entry.name == name), None)
+        """Put the cursor on the first line with this name, or about this part of the time, if there is
+        one."""
+        found = next((n for n, entry in enumerate(self.entries) if name in (entry.name, entry.style)), None)
         if found is not None:
             self._go(found)
 
@@ -289,6 +299,8 @@ class OverviewPane(DocumentPane):
         """The glossary's name for the part of the time under the cursor, "" on other lines."""
         here = self.entries[self.row] if self.row is not None and self.entries else None
         blocks = self.overview.blocks if self.overview is not None else ()
-        if here is None or all(block.key != "time" or here not in block.entries for block in blocks):
+        if here is None or all(
+            block.key not in ("time", "fixes") or here not in block.entries for block in blocks
+        ):
             return ""
-        return "launch (cause)" if here.name == "launch" else here.name
+        return "launch (cause)" if here.style == "launch" else here.style
