@@ -20,6 +20,7 @@ from tracetui.session.recent import ago, recent_traces, remember
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form import (
+    LONGEST_STACKED,
     asked,
     draft,
     earlier_options,
@@ -143,6 +144,23 @@ def test_options_come_back_from_an_earlier_capture(tmp_path: Path) -> None:
     assert earlier({"options": {"target": "mlp", "params": {"batch": "many"}}}) is None
     (tmp_path / "a.meta.json").write_text("{" * 100_000)
     assert earlier_options(str(tmp_path / "a.json")) is None
+
+
+def test_a_capture_comes_back_with_stacks(tmp_path: Path) -> None:
+    def earlier(options: CaptureOptions, **more: object) -> CaptureOptions | None:
+        (tmp_path / "a.meta.json").write_text(json.dumps({"options": asdict(options), **more}))
+        return earlier_options(str(tmp_path / "a.json"), stacks=True)
+
+    mlp, function = CaptureOptions("mlp"), CaptureOptions("module:function")
+    assert earlier(mlp, counted=[]) == replace(mlp, with_stack=True)
+    assert earlier(function) == replace(function, with_stack=True)
+    script = CaptureOptions(str(tmp_path / "train.py"), step_on="no_such")
+    (tmp_path / "train.py").touch()
+    assert earlier(script, counted=["Adam.step"]) == replace(script, with_stack=True)
+    # A whole run has no frames unless it is recorded for a time.
+    timed = earlier(script, counted=[])
+    assert timed == replace(script, with_stack=True, duration=LONGEST_STACKED, step_on=None)
+    assert problem(timed) == ""
 
 
 def test_a_script_comes_back_with_its_arguments_from_wherever_it_was(

@@ -115,7 +115,7 @@ _OURS = (
     ),
     _ours(
         "gaps",
-        "Print the gaps: when a GPU was idle, and why.",
+        "Print the gaps: when a GPU was idle, or the main thread of a CPU-only trace in no op, and why.",
         "gaps_text:gaps_answer",
         ViewOption(
             "minimum",

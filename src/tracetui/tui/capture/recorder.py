@@ -49,20 +49,23 @@ class Recorder:
         from tracetui.capture.options import CaptureOptions
         from tracetui.session.state import resolved
         from tracetui.tui.capture.form import earlier_options
+        from tracetui.views.thread_gaps import wants_stacks
 
-        shown, options = self._shown(), None
+        shown, options, stacks = self._shown(), None, False
         if shown is not None:
             again = self._asked.get(resolved(shown.trace.info.path))
             if again is not None:
                 self.attach(again, shown.navigator.recordings[-1])
                 return
-            options = earlier_options(shown.trace.info.path)
-        self._form(options or self._options or CaptureOptions(next(iter(WORKLOADS))))
+            stacks = wants_stacks(shown.session.active.whole)
+            options = earlier_options(shown.trace.info.path, stacks)
+        at = "with_stack" if stacks and options is not None else ""
+        self._form(options or self._options or CaptureOptions(next(iter(WORKLOADS))), at)
 
-    def _form(self, options: CaptureOptions) -> None:
+    def _form(self, options: CaptureOptions, at: str = "") -> None:
         from tracetui.tui.capture.form_screen import FormScreen
 
-        self._app.push_screen(FormScreen(options), self.capture)
+        self._app.push_screen(FormScreen(options, at), self.capture)
 
     def capture(self, options: CaptureOptions | None) -> None:
         """Capture with these options; None: the form was left."""
