@@ -259,7 +259,10 @@ async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt: 
     assert [r.path for r in recent_traces()] == [mlp]
 
 
-async def test_the_start_screen_offers_recent_traces_samples_and_captures() -> None:
+async def test_the_start_screen_offers_recent_traces_samples_and_captures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     remember(DATA / "mlp_eager.json.gz")
     app = TracetuiApp()
     async with app.run_test(size=(100, 30)) as pilot:
@@ -270,7 +273,9 @@ async def test_the_start_screen_offers_recent_traces_samples_and_captures() -> N
         assert app.screen.trace.info.path.endswith("mlp_eager.json.gz")  # type: ignore[attr-defined]
 
 
-async def test_a_bad_recent_trace_leads_back(tmp_path: Path) -> None:
+async def test_a_bad_recent_trace_leads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     bad = tmp_path / "bad.json"
     bad.write_text("{}")
     remember(bad)

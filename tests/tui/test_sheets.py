@@ -404,8 +404,10 @@ async def test_another_trace_is_opened_beside_the_first(tmp_path: Path) -> None:
 
 
 async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_were_open(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     for n in range(14):
         file = tmp_path / f"run{n}.json"
         file.write_text("{}")
