@@ -119,8 +119,8 @@ def test_the_help_has_every_key_once() -> None:
 async def test_nothing_of_the_help_is_clipped(size: tuple[int, int]) -> None:
     app = app_of(DATA / "mlp_eager.json.gz")
     async with app.run_test(size=size) as pilot:
-        await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await pilot.press("question_mark", "question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen) and app.screen.view.every)
         seen = ""
         for _ in range(6):
             await pilot.pause()
