@@ -63,7 +63,7 @@ def test_options_of_the_viewer_stand_before_or_after(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = []
-    monkeypatch.setattr(opening, "open_trace", lambda *given: opened.append(given))
+    monkeypatch.setattr(opening, "open_trace", lambda *given, quiz: opened.append(given))
     assert run(*words, "linear", "--ascii").exit_code == 0
     assert opened == [(str(samples()["linear"]), "light", True)]
 
