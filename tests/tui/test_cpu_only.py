@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from tracetui.capture.events import CaptureResult
 from tracetui.capture.options import CaptureOptions
+from tracetui.core.copying import replace
 from tracetui.tui.capture.form_screen import FormScreen
 from tracetui.tui.screens.explain import ExplainScreen
 
@@ -67,3 +70,21 @@ async def test_c_offers_stacks(path: Path) -> None:
         assert isinstance(app.screen, FormScreen)
         form = app.screen.form
         assert (form.options.with_stack, form.field.name) == (True, "with_stack")
+
+
+async def test_a_capture_with_stacks_is_not_compared_with_one_without(path: Path, tmp_path: Path) -> None:
+    def captured(name: str, options: CaptureOptions) -> CaptureResult:
+        trace = tmp_path / f"{name}.json"
+        shutil.copy2(path, trace)
+        trace.with_suffix(".meta.json").write_text(json.dumps({"options": asdict(options)}))
+        return CaptureResult(trace, trace, trace, None, {})
+
+    mlp = CaptureOptions("mlp")
+    app = app_of(captured("first", mlp).trace, "overview")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: "CPU-ONLY" in text(app))
+        app.recorder.captured(captured("stacked", replace(mlp, with_stack=True)))
+        await until(pilot, lambda: "stacked.json" in text(app))
+        assert len(screen_of(app).navigator.recordings) == 1
+        app.recorder.captured(captured("again", replace(mlp, with_stack=True)))
+        await until(pilot, lambda: len(screen_of(app).navigator.recordings) == 2)

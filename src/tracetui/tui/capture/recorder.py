@@ -85,7 +85,8 @@ class Recorder:
             self._app.post_message(OpenTrace(result.trace, self._before(result)))
 
     def _before(self, result: CaptureResult) -> Recording | None:
-        """The recording to compare a capture with: the one on the screen, if it is of the same program."""
+        """The recording to compare a capture with: the one on the screen, if it is of the same program, and
+        recorded alike: stacks slow Python down, and a stretch of time has other steps."""
         from tracetui.tui.capture.form import earlier_options
 
         shown = self._shown()
@@ -93,7 +94,10 @@ class Recorder:
             return None
         before = shown.navigator.recordings[-1]
         earlier, now = earlier_options(before.trace.info.path), earlier_options(str(result.trace))
-        return before if earlier is not None and now is not None and earlier.target == now.target else None
+        if earlier is None or now is None or earlier.target != now.target:
+            return None
+        alike = earlier.with_stack == now.with_stack and (earlier.duration is None) == (now.duration is None)
+        return before if alike else None
 
     def attach(self, again: Rerun | None = None, beside: Recording | None = None) -> None:
         """Choose a process and record it, or repeat a recording and compare."""
