@@ -59,7 +59,7 @@ def test_a_trace_in_the_place_of_a_command_is_opened():
 @pytest.mark.parametrize("words", [["--theme", "light", "demo"], ["demo", "--theme", "light"]])
 def test_options_of_the_viewer_stand_before_or_after(words, monkeypatch):
     opened = []
-    monkeypatch.setattr(opening, "open_trace", lambda *given: opened.append(given))
+    monkeypatch.setattr(opening, "open_trace", lambda *given, quiz: opened.append(given))
     assert run(*words, "linear", "--ascii").exit_code == 0
     assert opened == [(str(samples()["linear"]), "light", True)]
 

@@ -88,6 +88,8 @@ def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
         yield sum(trace.duration[work].tolist())
     elif words.startswith("of kernel time"):
         yield sum(trace.duration[i] for i in work.tolist() if trace.kind[i] == Kind.KERNEL)
+    elif words == "of the time in ops":
+        yield _time_in_ops(results)
     elif words.startswith("of the self time of all ops"):
         yield exclusive_time_of(results)[slices_of(results, Kind.CPU_OP, lambda name: True)].sum()
     elif words == "of the busy time" or words.endswith("'s busy time"):
@@ -109,6 +111,20 @@ def _bases(results: Part, finding: Finding, words: str) -> Iterator[float]:
         yield from (gaps.span for gaps in gaps_of(results).devices)
     elif words.startswith("of the two"):
         yield finding.numbers["copy_ns"] + finding.numbers["product_ns"]
+
+
+def _time_in_ops(results: Part) -> int:
+    """The time in ops of all threads together, in the time that the verdict is about, ns."""
+    trace, (low, high) = results.trace, verdict_window(results)
+    at = np.flatnonzero(trace.kind == int(Kind.CPU_OP))
+    return sum(
+        int(
+            union(trace.start[mine], trace.start[mine] + trace.duration[mine]).overlap(
+                np.array([low]), np.array([high])
+            )[0]
+        )
+        for mine in (at[trace.lane[at] == lane] for lane in np.unique(trace.lane[at]))
+    )
 
 
 def _busy(results: Part, work: I64, between: tuple[int, int] | None = None, only: int | None = None) -> int:

@@ -111,8 +111,8 @@ def test_the_help_has_every_key_once():
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
 async def test_nothing_of_the_help_is_clipped(size):
     async with visit(DATA / "mlp_eager.json.gz", size=size) as (app, pilot, _):
-        await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await pilot.press("question_mark", "question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen) and app.screen.view.every)
         seen = ""
         for _ in range(6):
             await pilot.pause()

@@ -18,6 +18,7 @@ from tracetui.session.recent import ago, recent_traces, remember
 from tracetui.tui.app import TracetuiApp
 from tracetui.tui.capture.capture_screen import CaptureScreen
 from tracetui.tui.capture.form import (
+    LONGEST_STACKED,
     asked,
     draft,
     earlier_options,
@@ -139,6 +140,23 @@ def test_options_come_back_from_an_earlier_capture(tmp_path):
     assert earlier_options(str(tmp_path / "a.json")) is None
 
 
+def test_a_capture_comes_back_with_stacks(tmp_path):
+    def earlier(options: CaptureOptions, **more: object) -> CaptureOptions | None:
+        (tmp_path / "a.meta.json").write_text(json.dumps({"options": asdict(options), **more}))
+        return earlier_options(str(tmp_path / "a.json"), stacks=True)
+
+    mlp, function = CaptureOptions("mlp"), CaptureOptions("module:function")
+    assert earlier(mlp, counted=[]) == replace(mlp, with_stack=True)
+    assert earlier(function) == replace(function, with_stack=True)
+    script = CaptureOptions(str(tmp_path / "train.py"), step_on="no_such")
+    (tmp_path / "train.py").touch()
+    assert earlier(script, counted=["Adam.step"]) == replace(script, with_stack=True)
+    # A whole run has no frames unless it is recorded for a time.
+    timed = earlier(script, counted=[])
+    assert timed == replace(script, with_stack=True, duration=LONGEST_STACKED, step_on=None)
+    assert problem(timed) == ""
+
+
 def test_a_script_comes_back_with_its_arguments_from_wherever_it_was(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = CaptureOptions("train.py", script_args=("--name", "a b", "\udcff"))
@@ -226,7 +244,8 @@ async def test_a_spoilt_list_of_recent_traces_costs_only_what_is_spoilt(spoilt, 
     assert [r.path for r in recent_traces()] == [mlp]
 
 
-async def test_the_start_screen_offers_recent_traces_samples_and_captures():
+async def test_the_start_screen_offers_recent_traces_samples_and_captures(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     remember(DATA / "mlp_eager.json.gz")
     app = TracetuiApp()
     async with app.run_test(size=(100, 30)) as pilot:
@@ -237,7 +256,9 @@ async def test_the_start_screen_offers_recent_traces_samples_and_captures():
         assert app.screen.trace.info.path.endswith("mlp_eager.json.gz")  # type: ignore[attr-defined]
 
 
-async def test_a_bad_recent_trace_leads_back(tmp_path):
+async def test_a_bad_recent_trace_leads_back(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     bad = tmp_path / "bad.json"
     bad.write_text("{}")
     remember(bad)

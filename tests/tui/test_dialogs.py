@@ -9,6 +9,7 @@ from textual.widgets import Input
 from tracetui.capture.events import Failed, Phase, Progress
 from tracetui.capture.options import CaptureOptions
 from tracetui.core.units import capital
+from tracetui.rules import find_findings
 from tracetui.session.samples import ABOUT, samples
 from tracetui.trace.model import Kind
 from tracetui.tui.app import TracetuiApp
@@ -21,6 +22,7 @@ from tracetui.tui.command_palette import Palette, ThemePalette, commands
 from tracetui.tui.hint import LINES, fitted
 from tracetui.tui.loading import LoadTask
 from tracetui.tui.screens.explain import ExplainScreen
+from tracetui.tui.screens.glossary import GlossaryScreen
 from tracetui.tui.screens.help import HelpScreen, sections
 from tracetui.tui.screens.matches import MatchesScreen
 from tracetui.tui.screens.open import LEAST_NAME
@@ -106,6 +108,9 @@ async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to
         await pilot.press("question_mark")
         await pilot.pause()
         assert sheet_lines(app)[1].split()[0] == "Moving"
+        assert "select a range" not in text(app)
+        await pilot.press("question_mark")  # all of them
+        await pilot.pause()
         await pilot.press("end")
         await pilot.pause()
         assert "select a range" in text(app)
@@ -117,8 +122,9 @@ async def test_help_begins_with_the_table_where_the_keys_go_there_and_scrolls_to
         await pilot.press("tab", "question_mark")
         await pilot.pause()
         assert sheet_lines(app)[1].split()[0] == "Panes"
+        assert "zoom in, out" not in text(app)
         before = text(app)
-        await pilot.press("pagedown")
+        await pilot.press("question_mark", "pagedown")
         await pilot.pause()
         assert text(app) != before
 
@@ -199,8 +205,25 @@ async def test_the_palette_keeps_the_groups_of_the_help_together():
         assert [g for g, _ in groupby(where)] == list(dict.fromkeys(where))
 
 
+async def test_the_palette_finds_findings_and_words():
+    async with visit(MLP, "findings", size=SIZE) as (app, pilot, _):
+        screen = screen_of(app)
+        await until(pilot, lambda: screen.session.active.whole.knows(find_findings))
+        finding = find_findings(screen.session.active.whole)[0]
+        await pilot.press("ctrl+p", *finding.title.lower()[:30])
+        await until(pilot, lambda: isinstance(app.screen, Palette) and len(app.screen.shown) == 1)
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.navigator.selected == finding.evidence[0])
+        await pilot.press("ctrl+p", *"data loader")
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, GlossaryScreen))
+        assert "data loader" in sheet_lines(app)[2]
+
+
 async def test_the_palette_has_every_action_and_zooms():
-    async with visit(MLP, size=SIZE) as (app, pilot, screen):
+    async with visit(MLP, size=SIZE) as (app, pilot, _):
+        screen = screen_of(app)
         found = {c.choice.text for c in commands(app, screen)}
         assert ({capital(a.text) for a in ACTIONS} - found) == {"Find a command"}
         before = screen.navigator.view.span_ns

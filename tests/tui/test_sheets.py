@@ -381,7 +381,11 @@ async def test_another_trace_is_opened_beside_the_first(tmp_path):
         await until(pilot, lambda: "no such file" in sheet_lines(app)[1])
 
 
-async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_were_open(tmp_path):
+async def test_the_samples_are_in_view_on_the_first_screen_however_many_traces_were_open(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     for n in range(14):
         file = tmp_path / f"run{n}.json"
         file.write_text("{}")

@@ -55,8 +55,8 @@ def check(path: str) -> None:
         fail(f"{shown}: {(error.strerror or 'cannot be read').lower()}")
 
 
-def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
-    """The user's settings, overridden by the command line."""
+def _settings(theme: str | None = None, ascii: bool = False, quiz: bool = False) -> Settings:
+    """The user's settings, overridden by the command line. A quiz opens no pane: they tell the answer."""
     from tracetui.core.copying import replace
     from tracetui.tui.settings import SettingsError, load_settings
 
@@ -64,7 +64,8 @@ def _settings(theme: str | None = None, ascii: bool = False) -> Settings:
         found = load_settings()
     except SettingsError as error:
         fail(str(error), 2)
-    return replace(found, theme=theme or found.theme, ascii=ascii or found.ascii)
+    found = replace(found, theme=theme or found.theme, ascii=ascii or found.ascii)
+    return replace(found, quiz=True, pane="none") if quiz else found
 
 
 def open_trace(
@@ -73,11 +74,12 @@ def open_trace(
     ascii: bool = False,
     other: str | None = None,
     again: Rerun | None = None,
+    quiz: bool = False,
 ) -> None:
     """Open a trace in the viewer, or print its summary if standard output is no terminal.
 
     `theme` and `ascii` override the user's settings; `other` is a trace to compare it with; `again`: how it
-    was recorded of a running process.
+    was recorded of a running process; `quiz`: the verdict is covered until a key.
     """
     paths = [path] if other is None else [path, other]
     if paths == ["-", "-"]:
@@ -103,7 +105,7 @@ def open_trace(
     from tracetui.tui.loading import LoadTask
 
     tasks = [LoadTask(one, draws=other is None).start() for one in paths]  # load while Textual is imported
-    settings = _settings(theme, ascii)
+    settings = _settings(theme, ascii, quiz)
     from tracetui.tui.app import TracetuiApp
 
     app = TracetuiApp(tasks[0], settings, others=tasks[1:])
@@ -188,13 +190,21 @@ def print_summary(path: str, ascii: bool = False, other: str | None = None) -> N
     command.main(args=["--", *paths], prog_name=f"tracetui {command.name}", standalone_mode=False)
 
 
+quiz_option = click.option(
+    "--quiz", is_flag=True, help="Cover the verdict until h is pressed: look and guess first."
+)
+
+
 @click.command("open")
 @click.argument("traces", nargs=-1, metavar="[TRACE] [OTHER]", type=click.Path(allow_dash=True))
 @cache_option
+@quiz_option
 @looks
 @command_errors
 @click.pass_context
-def open_command(ctx: click.Context, traces: tuple[str, ...], theme: str | None, ascii: bool) -> None:
+def open_command(
+    ctx: click.Context, traces: tuple[str, ...], theme: str | None, ascii: bool, quiz: bool
+) -> None:
     """Open TRACE (.json, .json.gz, .json.zst, .pftrace, .pftrace.gz, .pftrace.zst, or - for standard input)
     in the viewer; without one, choose it there.
 
@@ -204,10 +214,12 @@ def open_command(ctx: click.Context, traces: tuple[str, ...], theme: str | None,
     """
     if len(traces) > 2:
         raise click.UsageError(f"at most two traces can be opened together; got {len(traces)}")
+    if quiz and len(traces) != 1:
+        raise click.UsageError("--quiz takes one trace")
     if not traces:
         start_screen(ctx, theme, ascii)
     else:
-        open_trace(traces[0], theme, ascii, traces[1] if len(traces) == 2 else None)
+        open_trace(traces[0], theme, ascii, traces[1] if len(traces) == 2 else None, quiz=quiz)
 
 
 def _complete_sample(ctx: click.Context, param: click.Parameter, typed: str) -> list[str]:
@@ -219,8 +231,9 @@ def _complete_sample(ctx: click.Context, param: click.Parameter, typed: str) -> 
 @click.command("demo")
 @click.argument("name", required=False, shell_complete=_complete_sample)
 @click.option("--list", "listing", is_flag=True, help="List the bundled samples.")
+@quiz_option
 @looks
-def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool) -> None:
+def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool, quiz: bool) -> None:
     """Open a bundled sample trace: train, or the one whose name is or contains NAME."""
     from tracetui.session.samples import ABOUT, samples
 
@@ -243,4 +256,4 @@ def demo_command(name: str | None, listing: bool, theme: str | None, ascii: bool
     near = [n for n in found if n == name] or [n for n in found if name in n]
     if not near:
         fail(f"no sample {name[:60]!r}{did_you_mean(name, found)} (tracetui demo --list names all)")
-    open_trace(str(found[near[0]]), theme, ascii)
+    open_trace(str(found[near[0]]), theme, ascii, quiz=quiz)

@@ -49,6 +49,7 @@ from tracetui.rules import (
     start,
     streams,
     waits,
+    without_ops,
 )
 from tracetui.rules.model import SEVERITIES, Finding, Rule
 from tracetui.rules.plugins import rules_of_plugins
@@ -73,6 +74,9 @@ RULES: dict[str, Rule] = {
     "slow_calls": slow_calls.slow_calls,
     "interpreter_lock": interpreter_lock.interpreter_lock,
     "data_loading": data_loading.data_loading,
+    "outside_ops": without_ops.outside_ops,
+    "slow_ops": without_ops.slow_ops,
+    "short_ops": without_ops.short_ops,
     "garbage": garbage.garbage,
     "gpus_in_turn": several_gpus.gpus_in_turn,
     "data_parallel": several_gpus.data_parallel,

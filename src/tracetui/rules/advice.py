@@ -91,6 +91,8 @@ UNBLOCK = (
 _PLANS = "cuDNN makes a plan for each new shape: pad to a few sizes"
 ADVICE = {
     "host": "Look at what Python does between the ops: data loading, logging, printing, garbage collection.",
+    "record stacks": "Record it again with stacks to see which line it is: `c` in the app, --with-stack, or "
+    "with_stack=True.",
     "sync": "Remove what makes the CPU wait in between: .item(), .cpu(), nonzero, printing a tensor.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache() in the loop, stable shapes.",
     "queued": "Look at what the GPU waits for: another stream, an event, a copy, another process.",

@@ -45,13 +45,13 @@ def found_at(path: Path) -> Found:
     return Found(path, status.st_size, status.st_mtime)
 
 
-def traces_in(folder: str | Path) -> list[Found]:
+def traces_in(folder: str | Path, most: int = MOST, scanned: int | None = None) -> list[Found]:
     """The traces in a folder and two levels below it, newest first. Raises OSError if it cannot be read.
 
-    Of more than `MOST` files only the newest are looked into.
+    Of more than `most` files only the newest are looked into. `scanned`: after so many names it stops.
     """
     os.scandir(folder).close()
-    newest = nlargest(MOST, _files(folder), key=lambda found: found.changed)
+    newest = nlargest(most, _files(folder, scanned), key=lambda found: found.changed)
     return [found for found in newest if _is_trace(found.path)]
 
 
@@ -67,10 +67,13 @@ def traces_beside(path: str) -> list[Found]:
     return nlargest(MOST_BESIDE, found, key=lambda one: one.changed)
 
 
-def _files(folder: str | Path) -> Iterator[Found]:
-    top = len(Path(folder).parts)
+def _files(folder: str | Path, scanned: int | None = None) -> Iterator[Found]:
+    top, seen = len(Path(folder).parts), 0
     for here, folders, names in os.walk(folder):
         folders[:] = [f for f in folders if f[0] != "."] if len(Path(here).parts) - top < LEVELS - 1 else []
+        seen += len(names) + len(folders)
+        if scanned is not None and seen > scanned:
+            return
         for name in names:
             if may_be_trace(name):
                 with suppress(OSError):

@@ -49,6 +49,11 @@ def next_gap(
     return int(order[place]), place + 1
 
 
+def _event_of(gaps: GapList, gap: int) -> int:
+    """What is selected with a gap: the event that ended it or, at the end of the recording, began it."""
+    return int(gaps.after[gap] if gaps.after[gap] >= 0 else gaps.before[gap])
+
+
 class GapNavigator:
     """The current gap, and steps to the next one."""
 
@@ -58,7 +63,7 @@ class GapNavigator:
         """Shorter gaps (ns) are skipped."""
         self.by_size = True
         self._shown: dict[tuple[int, int, int], int] = {}
-        """Indices in `gaps_of` of the highlighted gaps, as the scene names them."""
+        """Indices in `all_gaps_of` of the highlighted gaps, as the scene names them."""
         self._orders: dict[tuple[int, bool, int], I64] = {}
         """The `gap_order`s found so far, by recording, by size or not, and minimum."""
         self._place = 0
@@ -72,7 +77,7 @@ class GapNavigator:
 
     @property
     def at(self) -> int | None:
-        """Index of the highlighted gap in `gaps_of` of its recording."""
+        """Index of the highlighted gap in `all_gaps_of` of its recording."""
         marked = self._navigator.scene.gap
         return None if marked is None else self._shown.get(marked)
 
@@ -96,19 +101,19 @@ class GapNavigator:
 
     def order(self, of: int) -> I64:
         """The `gap_order` of a recording, found once."""
-        from tracetui.analysis.idle.gap_list import gaps_of
+        from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
         key = self._key(of)
         if key not in self._orders:
-            gaps = gaps_of(self._navigator.recordings[of].whole)
+            gaps = all_gaps_of(self._navigator.recordings[of].whole)
             self._orders[key] = gap_order(gaps, self.by_size, self.minimum)
         return self._orders[key]
 
     def next(self, step: int) -> str | None:
         """Show the next (1) or previous (-1) gap. Returns a message about it; None if there are no gaps."""
-        from tracetui.analysis.idle.gap_list import gaps_of
+        from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
-        gaps = gaps_of(self._whole)
+        gaps = all_gaps_of(self._whole)
         view = self._navigator.view
         order = self.order(self._navigator.active)
         middle = (view.start_ns + view.end_ns) / 2 - self._navigator.offset
@@ -127,28 +132,29 @@ class GapNavigator:
         """Highlight a gap of a recording (None: the active one), bring it into view and select the event that
         ended it. Returns its length, as a message; `told` has the rest. `example`: the gap is only an example
         of something, and `next` goes to the longest gap."""
-        from tracetui.analysis.idle.gap_list import gaps_of
+        from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
         self._example = example
         of = self._navigator.active if of is None else of
-        gaps = gaps_of(self._navigator.recordings[of].whole)
+        gaps = all_gaps_of(self._navigator.recordings[of].whole)
         self._shown[of, int(gaps.device[gap]), int(gaps.index[gap])] = gap
-        self._navigator.select(int(gaps.after[gap]), of=of, reveal=False)
+        self._navigator.select(_event_of(gaps, gap), of=of, reveal=False)
         self._navigator.set_gap(int(gaps.device[gap]), int(gaps.index[gap]))
         idle = sum(device.idle for device in gaps.devices if device.device == gaps.device[gap])
         part = share(int(gaps.duration[gap]) / idle)
         # In this order: a narrow screen keeps the key, and the share is in the table of gaps too.
-        return f"idle for {exact(int(gaps.duration[gap]))}; e explains it; {part} of the idle time"
+        what, time = ("idle", "idle time") if gaps.device[gap] >= 0 else ("in no op", "time in no op")
+        return f"{what} for {exact(int(gaps.duration[gap]))}; e explains it; {part} of the {time}"
 
     @property
     def current(self) -> int | None:
         """The highlighted gap, as long as the event that ended it is selected."""
-        from tracetui.analysis.idle.gap_list import gaps_of
+        from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
         marked, at = self._navigator.scene.gap, self.at
         if marked is None or at is None or marked[0] != self._navigator.active:
             return None
-        return at if self._navigator.selected == int(gaps_of(self._whole).after[at]) else None
+        return at if self._navigator.selected == _event_of(all_gaps_of(self._whole), at) else None
 
     @property
     def small(self) -> bool:

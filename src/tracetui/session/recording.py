@@ -96,8 +96,9 @@ class Recording:
         return [self.short(name) for name in range(len(self.trace.names))]
 
     def why_idle(self, first: int, index: int) -> tuple[str, ...]:
-        """Why gap `first + index` is there, as texts from the longest to the shortest: its largest cause, and
-        what ran for at least half of it. Empty while the causes are not known."""
+        """Why gap `first + index` of a device is there, as texts from the longest to the
+        shortest: its largest cause, and what ran for at least half of it. Empty while the causes are not
+        known."""
         from tracetui.analysis.idle.split import causes_of
 
         if not self.whole.knows(causes_of):
@@ -110,10 +111,10 @@ class Recording:
         return f"{cause}: {self.short(int(self.trace.name[activity]))}", cause
 
     def idle(self) -> Mapping[int, Idle]:
-        """The gaps of each device, to be drawn."""
-        from tracetui.analysis.idle.gap_list import gaps_of
+        """The gaps of each device, or of a thread in a trace of the CPU alone, to be drawn."""
+        from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
-        devices = gaps_of(self.whole).devices
+        devices = all_gaps_of(self.whole).devices
         ends = self.whole.cached("gap ends", lambda: [device.end for device in devices])
         first, found = 0, {}
         for device, end in zip(devices, ends, strict=True):

@@ -100,11 +100,11 @@ class Session:
 
     def draw_gaps(self) -> int:
         """Find the gaps of all recordings and draw them. Returns how many the active one has."""
-        from tracetui.analysis.idle.gap_list import gaps_of
+        from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
         for of, recording in enumerate(self.navigator.recordings):
             self.navigator.set_gaps(recording.idle(), of=of)
-        return len(gaps_of(self.active.whole))
+        return len(all_gaps_of(self.active.whole))
 
     def add(self, recording: Recording, offset: int = 0) -> int:
         """Show another recording below the others. `offset`: session time minus its trace's time, ns. Returns

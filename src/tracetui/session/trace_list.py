@@ -71,12 +71,14 @@ def choices(
     capture: bool = False,
     now: float | None = None,
     traces: Sequence[Found] = (),
+    few_traces: int | None = None,
 ) -> list[Choice]:
     """What can be opened, by group: with a path typed, what is there; with words, the entries that contain
     all of them.
 
     `few`: how many of the recent traces to list while nothing is typed; `capture`: capturing is one of the
-    choices; `traces`: those of a folder, which come first.
+    choices; `traces`: those of a folder, which come first; `few_traces`: how many of them to list while
+    nothing is typed.
     """
     now = time.time() if now is None else now
     if "/" in typed or typed.startswith("~"):
@@ -96,10 +98,13 @@ def choices(
         lately = [*lately[:few], Choice("more", rest, "")]
     found = []
     folder = os.path.commonpath([trace.path.parent for trace in traces]) if traces else ""
-    for trace in traces:
+    some = len(traces) if words or few_traces is None or len(traces) <= few_traces + 1 else few_traces
+    for trace in traces[:some]:
         about = f"{size(trace.bytes)}, {ago(now - trace.changed)}"
         name = plain(str(trace.path.relative_to(folder)), 200)
         found.append(Choice("trace", name, about, trace.path))
+    if some < len(traces):
+        found.append(Choice("more", plural(len(traces) - some, "more trace"), ""))
     found += [Choice("capture", "a workload or your code", "under torch.profiler")] if capture else []
     found += lately
     for name, path in bundled.items():

@@ -19,6 +19,12 @@ TEXTURE = ord("╱")
 ASCII_TEXTURE = ord("/")
 
 
+def shown_of(trace: Trace, line: Line) -> int:
+    """Whose gaps a line shows: a device's, or those of a thread, which stand under `~lane`."""
+    device = device_of(trace, line)
+    return ~line.ref if device < 0 and line.of is Of.LANE else device
+
+
 def gap_columns(idle: Idle, borders: I64) -> I64:
     """Index of the gap that covers each cell completely, -1 if none does. Shape (len(borders) - 1,)."""
     if not len(idle.start):
@@ -30,7 +36,7 @@ def gap_columns(idle: Idle, borders: I64) -> I64:
 
 def gap_at(local: Local, line: Line, column: int) -> tuple[int, int] | None:
     """The gap in a cell of a source's line, as (device, index); None if there is none."""
-    device = device_of(local.source.trace, line)
+    device = shown_of(local.source.trace, line)
     idle = local.source.gaps.get(device)
     if idle is None:
         return None
@@ -61,8 +67,8 @@ def paint_gaps(
     borders = local.view.borders()
     columns: dict[int, I64] = {}
     for y, line in enumerate(lines):
-        device = device_of(local.source.trace, line)
-        if device < 0:
+        device = shown_of(local.source.trace, line)
+        if device < 0 and device not in local.source.gaps:
             continue
         blank = cells.glyph[y] == ord(" ")
         if not theme.grounded:

@@ -150,6 +150,8 @@ def gap_shown(scene: Scene, of: int, device: int, index: int, height: int) -> Sc
         if moved != view:
             scene = look(scene, moved)
     lanes = source.trace.lanes
+    if device < 0:
+        return brought_up(scene, of, ~device, 0, height)
     lane = next((i for i, one in enumerate(lanes) if one.device == device and one.kind == "stream"), None)
     return scene if lane is None else brought_up(scene, of, lane, 0, height)
 

@@ -233,6 +233,7 @@ class TracetuiApp(App):
         if self.served:
             threads.limit_memory(sum(len(recording.trace) for recording in recordings))
         self.traces.append(TraceScreen(recordings, self._first_pane, self.palette))
+        self.traces[-1].verdict_line.covered = self.settings.quiz
         self.traces[-1].session.gaps.minimum = self.settings.minimum_gap
         self._set_pace(self.traces[-1].timeline)
         return self.traces[-1]

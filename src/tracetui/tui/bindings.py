@@ -130,7 +130,7 @@ Capture and files
     copy | y | copy | copy the event's details
     copy_table | Y | copy_table | copy the table as Markdown
 The app
-    help | ? | help | all keys
+    help | ? | help | keys of what has the focus; twice: all keys | keys; twice: all keys
     glossary | I | glossary | glossary: what the words mean | what the words mean
     palette | ctrl+p | app.command_palette | find a command
     redraw | ctrl+l | app.redraw | redraw the screen

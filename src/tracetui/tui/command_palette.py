@@ -1,20 +1,28 @@
-"""The command palette: every action in the table of bindings, and the themes."""
+"""The command palette: every action in the table of bindings, the findings, the words of the glossary, the
+themes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.app import App
 from textual.screen import Screen
 
+from tracetui.core.cells import fit
 from tracetui.core.units import capital
 from tracetui.tui.bindings import ACTIONS, Action, groups, key_text
 from tracetui.tui.screens.help import HelpScreen
 from tracetui.tui.screens.picker import Choice, Picker
 from tracetui.tui.themes import ABOUT
+
+if TYPE_CHECKING:
+    from tracetui.tui.screens.trace import TraceScreen
+
+WIDEST = 48
+"""Cells of a finding's title: longer ones would push the keys aside."""
 
 
 class Command(NamedTuple):
@@ -32,7 +40,7 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
     found = []
     if isinstance(screen, TraceScreen):
         for action in chain.from_iterable(groups(actions).values()):
-            if action.id not in ("palette", "quit"):  # this list itself; quit is added last
+            if action.id not in ("palette", "quit"):  # this list itself; quit comes after the themes
                 keys = " ".join(key_text(k) for k in action.keys)
                 run = partial(screen.run_action, action.action)
                 found.append(Command(Choice(capital(action.text), keys, action.group), run))
@@ -43,14 +51,35 @@ def commands(app: App[Any], screen: Screen[Any], actions: Sequence[Action] = ACT
         found.append(Command(record, partial(app.run_action, "attach")))
     found.append(Command(Choice("Theme: change colors", "", "The app"), app.action_change_theme))
     found.append(Command(Choice("Quit", "q", "The app"), app.action_quit))
+    if isinstance(screen, TraceScreen):
+        found += _in_trace(screen)
     return found
+
+
+def _in_trace(screen: TraceScreen) -> Iterator[Command]:
+    """To the findings, as far as they are known, and to what the words mean."""
+    from tracetui.rules import find_findings
+    from tracetui.views.glossary_terms import TERMS
+    from tracetui.views.target import Target
+
+    part = screen.session.active.whole
+    for finding in find_findings(part) if part.knows(find_findings) else ():
+        target = Target("findings", event=finding.evidence[0], said=finding.title)
+        yield Command(Choice(fit(finding.title, WIDEST), "", "Finding"), partial(screen.panes.follow, target))
+    for term in TERMS:
+        run = partial(screen.navigation.action_glossary, (term,))
+        yield Command(Choice(term.name, "", "What it means"), run)
 
 
 class Palette(Picker):
     """The commands of the screen below."""
 
     def __init__(self, found: Sequence[Command]) -> None:
-        super().__init__("Commands", "a word of a command: gap, table, export", [c.choice for c in found])
+        super().__init__(
+            "Commands",
+            "a word of a command, a finding or a term: gap, data, export",
+            [c.choice for c in found],
+        )
 
 
 def open_palette(app: App[Any], actions: Sequence[Action]) -> None:

@@ -42,6 +42,8 @@ class Settings(Struct, frozen=True):
     frames_per_second: int | None = None
     """The most frames per second; 0 for no limit. None: limited over SSH only."""
     keys: Mapping[str, str] = field(default_factory=dict)
+    quiz: bool = False
+    """Whether the verdict is covered at first: only from the command line."""
 
 
 def settings_file() -> Path:

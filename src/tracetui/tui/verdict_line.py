@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 
-from tracetui.core.cells import clauses, clip
+from tracetui.core.cells import cell, clauses, clip
 from tracetui.core.units import duration, share
 from tracetui.timeline.color import legible
 from tracetui.tui.line_widget import LineWidget
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FROM_LEFT = " ▏▎▍▌▋▊▉"
 LEAST_BAR, LONGEST_BAR = 10, 60
+QUIZ = "Quiz: where does the time go, and why? Look around, guess, then press h."
 LEAST_SHARE = 0.1
 """A part with a smaller share is not named."""
 
@@ -161,6 +162,8 @@ class VerdictLine(LineWidget):
         super().__init__()
         self.verdict: Verdict | None = None
         self.parts: tuple[TimePart, ...] = ()
+        self.covered = False
+        """Whether the verdict is hidden, for a quiz."""
         self._told: tuple[Span, ...] = ()
         """For two recordings: the texts in place of the verdict."""
         self._places: list[tuple[int, int, int]] = []
@@ -171,6 +174,11 @@ class VerdictLine(LineWidget):
         from tracetui.views.parts import time_parts
 
         self.verdict, self.parts, self.chosen = verdict, time_parts(verdict), None
+        self.refresh()
+
+    def uncover(self) -> None:
+        """Show the verdict after all."""
+        self.covered = False
         self.refresh()
 
     def say(self, text: str) -> None:
@@ -208,6 +216,8 @@ class VerdictLine(LineWidget):
         self._places = []
         if self._told:
             return self._told_line(width)
+        if self.covered:
+            return Strip([Segment(cell(f" {QUIZ}", width), self._style("accent"))])
         if self.verdict is None:
             return Strip([Segment(" finding out what holds this trace back …", dim)]).adjust_cell_length(
                 width, dim

@@ -269,7 +269,7 @@ def _without_work(trace: Trace) -> Fact:
     return Fact(
         "no GPU lane",
         "Only the CPU was recorded: the profile ran without a GPU, or without ProfilerActivity.CUDA. "
-        "Times are those of the CPU; there are no kernels, gaps or launches to see.",
+        "Times are those of the CPU; there are no kernels or launches to see. Gaps are the main thread's.",
     )
 
 

@@ -10,7 +10,7 @@ from tracetui.analysis.calls.compiling import compile_time
 from tracetui.analysis.idle.activity import activity_text, small_ops_of
 from tracetui.analysis.idle.causes import CAUSES, MAYBE_BUSY, Causes
 from tracetui.analysis.idle.cpu_time import LONGEST_LATENCY_NS, cpu_time_of
-from tracetui.analysis.idle.cpu_verdict import cpu_collectives_of
+from tracetui.analysis.idle.cpu_verdict import cpu_collectives_of, cpu_work_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.split import causes_of
 from tracetui.analysis.names.short_names import short_of
@@ -21,6 +21,7 @@ from tracetui.analysis.verdicts import verdict_of
 from tracetui.core.units import duration, exact, instant, share
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
+from tracetui.views import thread_gaps
 from tracetui.views.event import Fact
 from tracetui.words.cause_words import cause_words
 
@@ -99,6 +100,8 @@ def cause_text(part: Part, gap: int) -> str:
 def gap_line(part: Part, gap: int, soon: bool) -> tuple[str, ...]:
     """A gap's length, its cause, what the CPU did and what ended the gap. The cause and the CPU's activity
     are left out if they are not known yet and would not be found `soon`."""
+    if cpu_work_of(part) is not None:
+        return thread_gaps.gap_line(part, gap)
     gaps = gaps_of(part)
     known = soon or part.knows(find_told)
     maybe = known and CAUSES[causes_of(part).cause[gap]] in MAYBE_BUSY
@@ -118,7 +121,9 @@ def _waited(trace: Trace, waited_for: int, event: int) -> str:
 
 def gap_facts(part: Part, gap: int) -> list[Fact]:
     """Why a gap is there, in full: its pieces by cause, what the CPU was in, what the device waited for, and
-    the events around it. `gap`: index in `gaps_of`."""
+    the events around it. `gap`: index in `all_gaps_of`."""
+    if cpu_work_of(part) is not None:
+        return thread_gaps.gap_facts(part, gap)
     trace, gaps, causes = part.trace, gaps_of(part), causes_of(part)
     start, length, step = int(gaps.start[gap]), int(gaps.duration[gap]), int(causes.step[gap])
     device = trace.device_called(int(gaps.device[gap]))

@@ -20,9 +20,11 @@ from tracetui.analysis.idle.causes import (
     lead_in_causes,
 )
 from tracetui.analysis.idle.cpu_time import cpu_time_of
+from tracetui.analysis.idle.cpu_verdict import cpu_work_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.gaps import DeviceGaps, without_work_text
 from tracetui.analysis.idle.split import causes_of, device_causes_of
+from tracetui.analysis.idle.thread_gaps import all_gaps_of
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import NEVER, launch_times
 from tracetui.core.copying import replace
@@ -31,7 +33,7 @@ from tracetui.core.units import duration, exact, plural, share
 from tracetui.trace import Trace
 from tracetui.trace.model import I64
 from tracetui.trace.unrecorded import launched_unrecorded
-from tracetui.views import markdown
+from tracetui.views import markdown, thread_gaps
 from tracetui.views.answer import Answer, Shown
 from tracetui.views.document import Block, sentences, table
 from tracetui.views.document_text import forms
@@ -139,6 +141,8 @@ def device_names(trace: Trace) -> dict[int, str]:
 
 def gaps_json(part: Part, minimum: int = 0) -> dict[str, Any]:
     """All gaps of at least `minimum` ns by time; sums are over all gaps."""
+    if cpu_work_of(part) is not None:
+        return {"devices": [], "threads": thread_gaps.gaps_json(part, minimum)}
     shown = select_columns(gap_columns(part), JSON)
     return {
         "devices": [
@@ -195,6 +199,8 @@ def lead_in_line(report: GapReport) -> str | None:
 
 def gap_blocks(part: Part, minimum: int = 0, limit: int = 20) -> list[Block]:
     """For each device a headline, its idle time by cause, and its `limit` longest gaps (0: all)."""
+    if cpu_work_of(part) is not None:
+        return [sentences(without_work_text(part.trace)), *thread_gaps.gap_blocks(part, minimum, limit)]
     blocks, columns = [], gap_columns(part)
     for report in gap_report(part):
         lead_in, (rows, more) = lead_in_line(report), report.longest(minimum, limit)
@@ -253,8 +259,10 @@ def causes_markdown(report: GapReport) -> str:
 
 
 def gaps_answer(part: Part, minimum: int = 0, limit: int = 20) -> Answer:
-    """When a GPU was idle, and why. `minimum`: only gaps of so many ns; `limit`: gaps of each device in a
-    text, 0 for all."""
+    """When a GPU was idle, and why; in a trace of the CPU alone, when its main thread was in no op.
+
+    `minimum`: only gaps of so many ns; `limit`: gaps of each device in a text, 0 for all.
+    """
     return Answer(
         "gaps",
         lambda: gaps_json(part, minimum),
@@ -265,23 +273,32 @@ def gaps_answer(part: Part, minimum: int = 0, limit: int = 20) -> Answer:
 
 
 def _rows(data: Any) -> list[dict[str, Any]]:
-    return [{"device": one["device"], **gap} for one in data["devices"] for gap in one["gaps"]]
+    rows = [{"device": one["device"], **gap} for one in data["devices"] for gap in one["gaps"]]
+    return rows + [{"thread": one["thread"], **gap} for one in data.get("threads", ()) for gap in one["gaps"]]
 
 
 def _shown(part: Part) -> Iterator[Shown]:
     """Gaps, longest first. Enter shows the gap in the timeline."""
-    gaps, whole = gaps_of(part), part.whole
+    gaps, whole = all_gaps_of(part), part.whole
 
     def item(row: int) -> tuple[int, int]:
         return int(gaps.device[row]), int(gaps.index[row])
 
     def target_of(row: int, again: int) -> Target | None:
-        found = gaps_of(whole).find(*item(row))
+        found = all_gaps_of(whole).find(*item(row))
         return Target(gap=found) if found is not None else None
 
+    on_cpu = cpu_work_of(part) is not None
     shown = Shown(
-        gaps_table(part, False), target_of, sort="duration", item=item, row_of=lambda gap: gaps.find(*gap)
+        thread_gaps.gaps_table(part) if on_cpu else gaps_table(part, False),
+        target_of,
+        sort="duration",
+        item=item,
+        row_of=lambda gap: gaps.find(*gap),
     )
+    if on_cpu:
+        yield replace(shown, note=thread_gaps.note_of(part))
+        return
     if part.is_whole:  # finding all causes takes a while
         yield shown
     causes, idle = causes_of(part), int(gaps.duration.sum())

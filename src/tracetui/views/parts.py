@@ -13,9 +13,11 @@ from tracetui.analysis.idle.cpu_verdict import cpu_work_of
 from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.kinds import is_communication
 from tracetui.analysis.idle.split import BUSY_PARTS, COLUMNS, causes_of, split_of
+from tracetui.analysis.idle.thread_gaps import thread_gaps_of
 from tracetui.analysis.idle.verdict import PARTS, Verdict
 from tracetui.analysis.part import Part
 from tracetui.analysis.select import name_mask
+from tracetui.analysis.steps.loading import loading_time
 from tracetui.analysis.verdicts import verdict_window
 from tracetui.core.units import duration
 from tracetui.trace.model import I64, Kind
@@ -66,7 +68,6 @@ LONGEST = {
     "communication": "collective",
     "copies": "copy",
     "ops": "op",
-    "outside ops": "op",
 }
 
 
@@ -116,7 +117,9 @@ def evidence(part: Part, what: str) -> Target:
     """The best example of a part of the time, by `TimePart.what`."""
     if what in CAUSES and (gap := _longest_gap(part, what)) is not None:
         return Target("gaps", gap=gap, said="the longest such gap", example=True)
-    if what in (*BUSY_PARTS, "ops", "outside ops"):
+    if what in CPU_TEXT and (gap := _longest_without_op(part, what)) is not None:
+        return Target("gaps", gap=gap, said="the longest such gap", example=True)
+    if what in (*BUSY_PARTS, "ops"):
         return _longest_event(part, what)
     return _until_first_work(part, what) or Target("gaps" if what in CAUSES else "steps")
 
@@ -148,6 +151,22 @@ def _longest_gap(part: Part, cause: str) -> int | None:
     mainly = within & (causes.cause == AT[cause])
     here = np.flatnonzero(mainly if mainly.any() else within)
     return int(here[np.argmax(pieces[here])]) if len(here) else None
+
+
+def _longest_without_op(part: Part, what: str) -> int | None:
+    """The gap of the main thread, of those that begin in the scope, with the most time of a part of the
+    CPU's time; None for ops, in a trace with devices, and where all of it is between gaps."""
+    work, gaps = cpu_work_of(part), thread_gaps_of(part.whole).gaps
+    if work is None or what == "ops":
+        return None
+    start, end = gaps.start, gaps.start + gaps.duration
+    if what == "outside ops":
+        time = gaps.duration - work.any.overlap(start, end)
+    else:
+        time = (loading_time(part) if what == "data loading" else work.talking).overlap(start, end)
+    low, high = verdict_window(part)
+    time = np.where((start >= low) & (start < high), time, 0)
+    return int(np.argmax(time)) if time.any() else None
 
 
 def _longest_event(part: Part, what: str) -> Target:

@@ -128,7 +128,8 @@ _OURS = (
         ViewOption("limit", 20, "Gaps to print as text."),
         pane="gaps, longest first",
         about="""A GPU is idle while it runs nothing on any stream. Totals count every gap, whatever --min
-            says. --json lists every gap in time order.""",
+            says. --json lists every gap in time order. In a trace of the CPU alone, gaps are when the
+            main thread was in no op.""",
     ),
     _ours("summary", "Print what is in a trace and where to look.", "summary:summary_answer"),
     _ours(

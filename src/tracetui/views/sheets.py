@@ -35,11 +35,11 @@ class SheetText(NamedTuple):
 
 
 def event_text(part: Part, event: int, gap: int | None = None, beginning: bool = False) -> SheetText:
-    """What an event is; or why a gap is there (its index in `gaps_of`), and the event that ended it.
+    """What an event is; or why a gap is there (its index in `all_gaps_of`), and the event that ended it.
     `beginning`: the part is of a file that is still being read, so nothing is said that needs all of it.
     Slow: the event's arguments are read from the file."""
     from tracetui.analysis.calls.calls import self_time_of
-    from tracetui.analysis.idle.gap_list import gaps_of
+    from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
     found = explain_alone(part.trace, event) if beginning else explain(part.trace, event, self_time_of(part))
     before, title = gap_facts(part, gap) if gap is not None else [], found.title
@@ -52,8 +52,12 @@ def event_text(part: Part, event: int, gap: int | None = None, beginning: bool =
         names = ", ".join(term.name for term in terms)
         after = [Fact("", ""), Fact("words", f"{names} (I: what they mean)")]
     if gap is not None:
-        title = f"idle {duration(int(gaps_of(part).duration[gap]))}, then {title}"
-        before += [Fact("", ""), Fact("then", f"{found.title}, which ended it", event)]
+        gaps = all_gaps_of(part)
+        ended = int(gaps.after[gap]) == event
+        which = "idle" if gaps.device[gap] >= 0 else "no op for"
+        when, where = ("then", "which ended it") if ended else ("after", "which came before it")
+        title = f"{which} {duration(int(gaps.duration[gap]))}, {when} {title}"
+        before += [Fact("", ""), Fact(when, f"{found.title}, {where}", event)]
     labels = max([12, *(min(24, len(fact.label)) for fact in (*before, *starmap(Fact, found.facts)))])
 
     def lines(width: int) -> list[Fact]:

@@ -15,7 +15,7 @@ class Target:
     event: int | None = None
     """A slice; -1 for a step that has none."""
     gap: int | None = None
-    """A gap of the whole trace, by its index in `gaps_of`."""
+    """A gap of the whole trace, by its index in `all_gaps_of`."""
     span: tuple[int, int] | None = None
     """A stretch of the trace's time, ns."""
     said: str = ""

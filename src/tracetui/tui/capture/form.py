@@ -172,10 +172,26 @@ class Meta(msgspec.Struct):
 
     options: CaptureOptions
     cwd: str = ""
+    counted: Any = None
+    """What the steps of a program were."""
 
 
-def earlier_options(trace: str) -> CaptureOptions | None:
+LONGEST_STACKED = 5.0
+"""Seconds of a program without steps that are recorded with Python frames."""
+
+
+def with_stacks(options: CaptureOptions, stepped: bool) -> CaptureOptions:
+    """The options, with Python frames. A program in which no steps were seen has them only if it is recorded
+    for a time."""
+    options = replace(options, with_stack=True)
+    if options.duration is None and options.kind in PROGRAMS and not stepped:
+        return replace(options, duration=LONGEST_STACKED, step_on=None)
+    return options
+
+
+def earlier_options(trace: str, stacks: bool = False) -> CaptureOptions | None:
     """The options that a trace was captured with, from the .meta.json beside it; None if there is none.
+    `stacks`: with Python frames.
 
     A script is looked for in the folder of that time, too. One that is nowhere is still named: the form says
     that it is missing.
@@ -192,8 +208,9 @@ def earlier_options(trace: str) -> CaptureOptions | None:
         if options.kind == "script" and not os.path.isfile(options.target):
             there = os.path.join(meta.cwd, options.target)
             if not os.path.isfile(there):
-                return options
+                return with_stacks(options, bool(meta.counted)) if stacks else options
             options = replace(options, target=there)
+        options = with_stacks(options, bool(meta.counted)) if stacks else options
         options.check()
     except (OSError, ValueError, msgspec.ValidationError, RecursionError):
         return None

@@ -43,10 +43,11 @@ class Form(LineWidget, can_focus=True):
     Form > .drawn--accent { background: $panel; }
     """
 
-    def __init__(self, options: CaptureOptions) -> None:
+    def __init__(self, options: CaptureOptions, at: str = "") -> None:
+        """`at`: the name of the option that the cursor is on."""
         super().__init__()
         self.options: CaptureOptions = draft(options)
-        self.cursor = 0
+        self.cursor = next((n for n, field in enumerate(self.fields) if field.name == at), 0)
         self.top = 0
         self.fresh = True
 
@@ -147,9 +148,9 @@ class FormScreen(LeaveOnce[CaptureOptions]):
 
     BINDINGS = bind("enter capture  escape leave", priority=True)
 
-    def __init__(self, options: CaptureOptions) -> None:
+    def __init__(self, options: CaptureOptions, at: str = "") -> None:
         super().__init__()
-        self.form = Form(options)
+        self.form = Form(options, at)
         self.footer = Footer(
             (
                 ("Enter", "capture", "capture"),

@@ -49,20 +49,23 @@ class Recorder:
         from tracetui.capture.options import CaptureOptions
         from tracetui.session.state import resolved
         from tracetui.tui.capture.form import earlier_options
+        from tracetui.views.thread_gaps import wants_stacks
 
-        shown, options = self._shown(), None
+        shown, options, stacks = self._shown(), None, False
         if shown is not None:
             again = self._asked.get(resolved(shown.trace.info.path))
             if again is not None:
                 self.attach(again, shown.navigator.recordings[-1])
                 return
-            options = earlier_options(shown.trace.info.path)
-        self._form(options or self._options or CaptureOptions(next(iter(WORKLOADS))))
+            stacks = wants_stacks(shown.session.active.whole)
+            options = earlier_options(shown.trace.info.path, stacks)
+        at = "with_stack" if stacks and options is not None else ""
+        self._form(options or self._options or CaptureOptions(next(iter(WORKLOADS))), at)
 
-    def _form(self, options: CaptureOptions) -> None:
+    def _form(self, options: CaptureOptions, at: str = "") -> None:
         from tracetui.tui.capture.form_screen import FormScreen
 
-        self._app.push_screen(FormScreen(options), self.capture)
+        self._app.push_screen(FormScreen(options, at), self.capture)
 
     def capture(self, options: CaptureOptions | None) -> None:
         """Capture with these options; None: the form was left."""
@@ -82,7 +85,8 @@ class Recorder:
             self._app.post_message(OpenTrace(result.trace, self._before(result)))
 
     def _before(self, result: CaptureResult) -> Recording | None:
-        """The recording to compare a capture with: the one on the screen, if it is of the same program."""
+        """The recording to compare a capture with: the one on the screen, if it is of the same program, and
+        recorded alike: stacks slow Python down, and a stretch of time has other steps."""
         from tracetui.tui.capture.form import earlier_options
 
         shown = self._shown()
@@ -90,7 +94,10 @@ class Recorder:
             return None
         before = shown.navigator.recordings[-1]
         earlier, now = earlier_options(before.trace.info.path), earlier_options(str(result.trace))
-        return before if earlier is not None and now is not None and earlier.target == now.target else None
+        if earlier is None or now is None or earlier.target != now.target:
+            return None
+        alike = earlier.with_stack == now.with_stack and (earlier.duration is None) == (now.duration is None)
+        return before if alike else None
 
     def attach(self, again: Rerun | None = None, beside: Recording | None = None) -> None:
         """Choose a process and record it, or repeat a recording and compare."""

@@ -126,11 +126,11 @@ class Navigation:
 
     def count_gaps(self) -> None:
         """Show in the tab how many gaps the active recording has."""
-        from tracetui.analysis.idle.gap_list import gaps_of
+        from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
         part = self.context.session.active.whole
-        if part.knows(gaps_of):
-            self.context.area.tabs.set_count("gaps", f"{len(gaps_of(part)):,}")
+        if part.knows(all_gaps_of):
+            self.context.area.tabs.set_count("gaps", f"{len(all_gaps_of(part)):,}")
 
     def action_gap(self, step: int) -> None:
         from tracetui.views.gaps import no_gaps
@@ -165,20 +165,20 @@ class Navigation:
 
     def _update_panes(self) -> None:
         """Show the gap in the panes."""
-        from tracetui.analysis.idle.gap_list import gaps_of
+        from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
         pane = self.context.area.panes.get("gaps")
         from tracetui.tui.panes.view import ViewPane
 
         if isinstance(pane, ViewPane) and self.gaps.at is not None:
-            gaps = gaps_of(self.context.session.active.whole)
+            gaps = all_gaps_of(self.context.session.active.whole)
             pane.show_item((int(gaps.device[self.gaps.at]), int(gaps.index[self.gaps.at])))
         self.context.follow_at_once()
 
     def gap_clicked(self, message: GapClicked) -> None:
-        from tracetui.analysis.idle.gap_list import gaps_of
+        from tracetui.analysis.idle.thread_gaps import all_gaps_of
 
-        gaps = gaps_of(self.context.navigator.recordings[message.of].whole)
+        gaps = all_gaps_of(self.context.navigator.recordings[message.of].whole)
         gap = gaps.find(message.device, message.index)
         if gap is not None:
             self.show(gap, message.of)

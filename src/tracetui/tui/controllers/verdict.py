@@ -52,6 +52,10 @@ class VerdictKeys:
         """Go to the next part of the bar and its evidence, starting with the longest part."""
         parts = self.line.parts
         count = len(parts)
+        if self.line.covered:
+            self.line.uncover()
+            self.panes.open("overview")
+            return
         if not count:
             known = self.line.verdict is not None
             self.context.say(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, ClassVar
 
-from tracetui.analysis.idle.gap_list import gaps_of
+from tracetui.analysis.idle.thread_gaps import all_gaps_of
 from tracetui.core.cells import same_place
 from tracetui.core.copying import replace
 from tracetui.rules import SEVERITIES
@@ -39,7 +39,7 @@ class ViewPane(ScopedPane):
         self._wanted: Any = None
         """What to put the cursor on once the table has it: of the gaps, the one that was shown last."""
         if key == "gaps" and (gap := session.gaps.at) is not None:
-            gaps = gaps_of(self.whole)
+            gaps = all_gaps_of(self.whole)
             self._wanted = int(gaps.device[gap]), int(gaps.index[gap])
 
     def compute(self) -> Iterator[Callable[[], None]]:

@@ -154,7 +154,7 @@ class ExplainScreen(DocumentSheet):
         glossary: Callable[[Sequence[Term]], object],
         gap: int | None = None,
     ) -> None:
-        """`gap`: index of a gap in `gaps_of` that ends with the event; `glossary` is called to open the
+        """`gap`: index of a gap in `all_gaps_of` that ends with the event; `glossary` is called to open the
         glossary on some terms."""
         beginning = navigator.recording.part
         hints = (LEAVE,) if beginning else (LEAVE, HERE, ("I", "glossary", "glossary"), READ)

@@ -1,4 +1,4 @@
-"""The help: all keys, from the table of bindings."""
+"""The help: the keys of what has the focus, and all keys, from the table of bindings."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ IN_TABLES: tuple[tuple[str, str], ...] = (
     ("Enter", "its event; again: the next"),
     ("Esc", "back to the timeline"),
 )
+OF_TIMELINE, OF_TABLE = ("Moving", "Selecting", "Finding"), (TABLE, PANES)
+"""The groups that come first: of the timeline, and of a table."""
 HINTS = (
     ("Esc", "close", "leave"),
     ("↑↓ PgUp PgDn", "scroll", "page"),
@@ -56,6 +58,14 @@ def sections(
     return sorted(found, key=lambda s: s[0] not in (TABLE, PANES)) if in_table else found
 
 
+def of_focus(
+    actions: Iterable[Action] = ACTIONS, in_table: bool = False
+) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Those of `sections` that are about what has the focus."""
+    wanted = OF_TABLE if in_table else OF_TIMELINE
+    return [section for section in sections(actions, in_table) if section[0] in wanted]
+
+
 def keys_text(keys: list[str]) -> str:
     """Keys in few cells: `w s`, and `1-5` for neighboring digits, which come first."""
     digits = "".join(takewhile(str.isdigit, keys))
@@ -65,11 +75,15 @@ def keys_text(keys: list[str]) -> str:
 
 
 def help_lines(
-    width: int, height: int = 0, actions: Iterable[Action] = ACTIONS, in_table: bool = False
+    width: int,
+    height: int = 0,
+    actions: Iterable[Action] = ACTIONS,
+    in_table: bool = False,
+    every: bool = True,
 ) -> list[list[Run]]:
     """The keys in columns, to be read downwards; no line has more than `width` cells. The columns are narrow
-    only if `height` lines have no room for wider ones."""
-    groups = sections(actions, in_table)
+    only if `height` lines have no room for wider ones. `every`: not only those of what has the focus."""
+    groups = (sections if every else of_focus)(actions, in_table)
     found: list[list[Run]] = []
     widest, narrowest = (max(1, (width + GAP) // (least + GAP)) for least in (WIDE, NARROW))
     for count in range(widest, narrowest + 1):
@@ -126,13 +140,13 @@ class HelpView(ScrolledLines, can_focus=True):
         "  home scroll_lines(-1000)  end scroll_lines(1000)"
     )
 
-    def __init__(self, actions: Iterable[Action], in_table: bool) -> None:
+    def __init__(self, actions: Iterable[Action], in_table: bool, every: bool) -> None:
         super().__init__()
-        self.actions, self.in_table = tuple(actions), in_table
+        self.actions, self.in_table, self.every = tuple(actions), in_table, every
 
     def lay_out(self, width: int, height: int) -> int:
         """Arrange the keys for a view of this size. Returns the number of lines."""
-        self.lines = help_lines(width - 4, height, self.actions, self.in_table)
+        self.lines = help_lines(width - 4, height, self.actions, self.in_table, self.every)
         return len(self.lines)
 
     def on_resize(self) -> None:
@@ -146,13 +160,23 @@ class HelpView(ScrolledLines, can_focus=True):
 
 
 class HelpScreen(Sheet[None]):
-    """All keys."""
+    """The keys of what has the focus; after another `?`, all keys."""
 
-    BINDINGS = bind("escape,q,question_mark,enter leave  I glossary")
+    BINDINGS = bind("escape,q,enter leave  question_mark more  I glossary")
 
-    def __init__(self, actions: Iterable[Action] = ACTIONS, in_table: bool = False) -> None:
-        super().__init__("Keys", HINTS)
-        self.view = HelpView(actions, in_table)
+    def __init__(
+        self, actions: Iterable[Action] = ACTIONS, in_table: bool = False, every: bool = True
+    ) -> None:
+        title = "Keys" if every else "Keys in a table" if in_table else "Keys in the timeline"
+        super().__init__(title, HINTS if every else (HINTS[0], ("?", "all keys", "more"), *HINTS[1:]))
+        self.view = HelpView(actions, in_table, every)
+
+    def action_more(self) -> None:
+        """Show all keys, or close them."""
+        view, app = self.view, self.app
+        self.dismiss()
+        if not view.every:
+            app.push_screen(HelpScreen(view.actions, view.in_table))
 
     def body(self) -> Iterator[Widget]:
         yield self.view

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from tracetui.core.cells import middle
 from tracetui.session.folder import Found
 from tracetui.session.paths import TRACE_ENDINGS, typed_path
-from tracetui.session.recent import recent_traces
+from tracetui.session.recent import Recent, recent_traces
 from tracetui.session.samples import samples
 from tracetui.session.state import resolved
 from tracetui.session.trace_list import Choice, choices, completed
@@ -39,6 +39,8 @@ KIND = 7
 LEAST_NAME = 23
 """The number of cells for a name; longer ones take up to half of the line."""
 MANY = 10_000
+FEW = 6
+"""Of the traces in the current folder, so many are listed at first."""
 
 
 class TraceList(Vertical):
@@ -57,16 +59,37 @@ class TraceList(Vertical):
         """`capture`: capturing is one of the choices; `traces`: those of a folder, which come first, and only
         once; `without`: the path of a trace that is left out."""
         super().__init__()
-        self.capture, self.traces = capture, traces
-        left_out = {without, *(resolved(str(one.path)) for one in traces)}
+        self.capture, self.traces, self.without = capture, traces, without
+        self.few: int | None = None
+        """How many of the traces are listed at first; None: all."""
         self.typed = ""
         self.every = False
         """Whether all recent traces are listed."""
-        self.recent = [one for one in recent_traces() if str(one.path) not in left_out]
+        self._every_recent = recent_traces()
         self.samples = {name: path for name, path in samples().items() if str(path) != without}
         self.choices: list[Choice] = []
         self.list = PickList()
         self.prompt: Prompt | None = None
+
+    @property
+    def recent(self) -> list[Recent]:
+        """The recent traces that are not listed anyway."""
+        left_out = {self.without, *(resolved(str(one.path)) for one in self.traces)}
+        return [one for one in self._every_recent if str(one.path) not in left_out]
+
+    def add(self, traces: Sequence[Found]) -> None:
+        """List the traces of a folder, a few at first. The cursor stays on what it is on."""
+        before = self.choice
+        self.traces, self.few = traces, FEW
+        self.show(self.typed)
+        if before is not None and before in self.choices:
+            self.list.show_row(self.choices.index(before))
+
+    @property
+    def choice(self) -> Choice | None:
+        """What the cursor is on."""
+        row = self.list.row
+        return self.choices[row] if row is not None and row < len(self.choices) else None
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -95,9 +118,16 @@ class TraceList(Vertical):
         """List what fits what was typed."""
         self.typed = typed
         room = self.size.height - (self.prompt is not None)
-        few = MANY if self.every else max(2, min(5, room - len(self.samples) - 2))
+        here = min(len(self.traces), MANY if self.few is None else self.few)
+        few = MANY if self.every else max(2, min(5, room - len(self.samples) - here - 2))
         found = self.choices = choices(
-            typed, self.recent, self.samples, few, self.capture, traces=self.traces
+            typed,
+            self.recent,
+            self.samples,
+            few,
+            self.capture,
+            traces=self.traces,
+            few_traces=None if self.every else self.few,
         )
         first = {kind: n for n, kind in reversed(list(enumerate(c.kind for c in found)))}
         longest = max((len(c.name) for c in found), default=0)
@@ -145,8 +175,7 @@ class TraceList(Vertical):
 
     def choose(self) -> None:
         """Open what is under the cursor: a trace, a folder, or the rest of the recent traces."""
-        row = self.list.row
-        here = self.choices[row] if row is not None else None
+        row, here = self.list.row, self.choice
         if here is None:
             path = typed_path(self.typed)
             if self.typed.strip() and _is_file(path):

@@ -237,7 +237,7 @@ class TraceScreen(TimelineScreen):
         from tracetui.tui.screens.help import HelpScreen
 
         in_table = self.focused is not self.timeline
-        self.app.push_screen(HelpScreen(getattr(self.app, "actions", ACTIONS), in_table))
+        self.app.push_screen(HelpScreen(getattr(self.app, "actions", ACTIONS), in_table, every=False))
 
     def tell_place(self, place: int, count: int) -> None:
         """Show which of the open traces this is."""
