@@ -56,7 +56,7 @@ def test_the_fields_of_json() -> None:
         "answer", "same_program", "per_step", "a", "b", "notes", "step_ns", "device_ns", "busy_share",
         "compute_ns", "communication_ns", "copies_ns", "launches", "kernels", "copied_bytes", "cpu_op_ns",
         "peak_allocated_bytes", "peak_reserved_bytes", "idle_by_cause", "machine", "explanations",
-        "averages", "limits",
+        "averages", "limits", "paired",
     ]  # fmt: skip
     for name in ("step_ns", "device_ns", "busy_share", "launches", "kernels", "cpu_op_ns", "compute_ns"):
         metric = found[name]
@@ -222,7 +222,7 @@ def test_a_step_and_the_others() -> None:
         ((EAGER, "--step", "2", "--against", "2"), "cannot be compared with itself"),
         ((EAGER, "--step", "x"), "not a valid integer"),
         ((EAGER, COMPILED, "--step", "2"), "--step takes one trace; got 2"),
-        ((EAGER,), "give two traces, or one with --step or --baseline; got 1"),
+        ((EAGER,), "no annotations A and B in turn: give two traces, or one with --step or --baseline"),
         ((), "got 0"),
         ((EAGER, COMPILED, TRAIN), "got 3"),
         ((EAGER, "--against", "2"), "--against needs --step"),

@@ -1,4 +1,5 @@
-"""`compare`: what one recording does differently from another, from a baseline, or one step from others."""
+"""`compare`: what one recording does differently from another or from a baseline, one step from others, or B
+from A where one recording has both in turn."""
 
 from __future__ import annotations
 
@@ -128,12 +129,14 @@ def compare_command(
 ) -> None:
     """Print what B does differently from A, and what explains it.
 
-    A and B are traces of one program before and after a change. Numbers are medians of their steps. The
+    A and B are traces of one program before and after a change. One file is enough if it has both in turn, as
+    "tracetui capture --against" records them. Numbers are medians of their steps. The
     machine's own speed is separated from what the program does: two recordings of the same program can
     differ by a third on the CPU.
 
     \b
       tracetui compare before.json.gz after.json.gz
+      tracetui compare in_turn.json.gz
       tracetui compare train.json.gz --step 3
       tracetui compare train.json.gz --baseline main --save
       tracetui compare train.json.gz --baseline main --fail-over device=2% --fail-over launches=0
@@ -153,8 +156,8 @@ def compare_command(
     if step is not None and baseline is not None:
         raise click.UsageError("use either --step or --baseline")
     single = "--step" if step is not None else "--baseline" if baseline is not None else ""
-    if len(traces) != (1 if single else 2):
-        need = f"{single} takes one trace" if single else "give two traces, or one with --step or --baseline"
+    if len(traces) not in ((1,) if single else (1, 2)):
+        need = f"{single} takes one trace" if single else "give two traces, or one that has A and B in turn"
         raise click.UsageError(f"{need}; got {len(traces)}")
     if save and (limits or strict):
         raise click.UsageError("--save compares nothing: use it without --fail-over")
@@ -177,6 +180,8 @@ def compare_command(
 
         found = _compared(a, b)
         names = f"baseline {kept.name}: {kept.source}", file_names("", traces[0])[1]
+    elif len(traces) == 1:
+        found, names = _in_turn(traces[0])
     else:
         for path in traces:
             check_exists(path)
@@ -191,6 +196,22 @@ def _compared(a: Trace, b: Trace) -> Comparison:
     from tracetui.compare.compare import compare
 
     return compare(Part(a), Part(b))
+
+
+def _in_turn(path: str) -> tuple[Comparison, tuple[str, str]]:
+    """A and B of one trace."""
+    trace = load_or_exit(path)
+    from tracetui.analysis.part import Part
+    from tracetui.compare.compare import compare_in_turn
+    from tracetui.views.compare_text import file_names
+
+    try:
+        found = compare_in_turn(Part(trace))
+    except LookupError as error:
+        need = "give two traces, or one with --step or --baseline"
+        raise click.UsageError(f"{error.args[0]}: {need}") from None
+    name = file_names("", path)[1]
+    return found, (f"{name}, A", f"{name}, B")
 
 
 def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple[str, str]]:

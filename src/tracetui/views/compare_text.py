@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
+from tracetui.compare.paired import Paired
 from tracetui.compare.sides import Side, device_name
 from tracetui.core.cells import fit
 from tracetui.core.safe_text import plain
@@ -262,6 +263,18 @@ def compare_json(report: Report) -> Record:
         "explanations": [_explanation_json(comparison, one) for one in comparison.explanations],
         "averages": averages_records(joined, comparison),
         "limits": limits_json(report.outcomes),
+        "paired": _paired_json(comparison.paired) if comparison.paired else None,
+    }
+
+
+def _paired_json(found: Paired) -> Record:
+    return {
+        "rounds": found.rounds,
+        "median_ns": round(found.median),
+        "quartiles_ns": list(map(round, found.quartiles)),
+        "range_ns": list(map(round, found.range)),
+        "b_shorter": found.b_shorter,
+        "clear": found.clear,
     }
 
 

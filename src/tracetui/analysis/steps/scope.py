@@ -18,6 +18,7 @@ from msgspec import Struct
 from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.part import NO_STEP, WHOLE, Part, Scope, fact_of_trace
 from tracetui.analysis.select import slices_named
+from tracetui.analysis.steps.interleaved import SOURCE, sides_in_turn
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
 from tracetui.core.safe_text import plain
@@ -58,9 +59,9 @@ class StepTable(Struct, frozen=True):
     name: str
     """`ProfilerStep`, or the annotation that was chosen or found."""
     source: str = ""
-    """Where the steps come from: "ProfilerStep" (in a file of several ranks "ProfilerStep of RANK"),
-    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" if there are
-    none. Safe to show."""
+    """Where the steps come from: "annotations A and B" (see `interleaved`), "ProfilerStep" (in a file of
+    several ranks "ProfilerStep of RANK"), "Optimizer.step", "annotation NAME" (chosen or found), or "repeats"
+    (see `step_sources`); "" if there are none. Safe to show."""
     unrecorded: int = 0
     """How many steps before or after these have no recorded device work."""
     others: tuple[tuple[int, int, int], ...] = ()
@@ -69,7 +70,7 @@ class StepTable(Struct, frozen=True):
     @property
     def annotated(self) -> bool:
         """Whether each step is exactly as long as its slice `event`."""
-        return self.source.startswith(("ProfilerStep", "annotation "))
+        return self.source.startswith(("ProfilerStep", "annotation"))
 
     @property
     def base(self) -> str:
@@ -95,7 +96,8 @@ class StepTable(Struct, frozen=True):
 def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     """The plausible `ProfilerStep#N` annotations, or those named `annotation`, by time.
 
-    If a trace has no `ProfilerStep`, the steps that `step_sources` finds.
+    A and B in turn come first, as `ProfilerStep` may hold one of each. If a trace has neither, the steps that
+    `step_sources` finds.
     """
     if annotation is not None:
         return _annotated(trace, annotation)
@@ -104,7 +106,7 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
 
 @cached_on_trace
 def _steps(trace: Trace) -> StepTable:
-    table = _annotated(trace, None)
+    table = _in_turn(trace) or _annotated(trace, None)
     if not len(table) and (other_steps := _other_steps(trace)) is not None:
         table = StepTable(
             other_steps.event,
@@ -145,6 +147,14 @@ def _other_steps(trace: Trace) -> Found | None:
     )
 
     return find_sources(trace)
+
+
+def _in_turn(trace: Trace) -> StepTable | None:
+    """The steps of A and B, if the trace has them in turn."""
+    at = sides_in_turn(trace)
+    start = trace.start[at]
+    numbers = np.arange(len(at), dtype=np.int64)
+    return StepTable(at, numbers, start, start + trace.duration[at], "A, B", SOURCE) if len(at) else None
 
 
 def _annotated(trace: Trace, annotation: str | None) -> StepTable:
