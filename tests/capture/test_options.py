@@ -6,6 +6,7 @@ import ast
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,19 @@ from tracetui.core.option import Option
         (CaptureOptions("m:f", {"size": 3}), "--size: only built-in workloads"),
         (CaptureOptions("../x"), "no workload '../x'"),
         (CaptureOptions("m:f/../../x"), "no workload"),
+        (CaptureOptions("mlp", against=""), "--against takes a target and its options; got ''"),
+        (CaptureOptions("mlp", against="'"), "--against takes a target and its options"),
+        (CaptureOptions("mlp", against="train.py"), "--against takes a built-in workload or module:function"),
+        (CaptureOptions("mlp", against="mpl"), "--against: no workload 'mpl'"),
+        (CaptureOptions("mlp", against="mlp --size 3"), "--against: --size is not an option of mlp, nor one"),
+        (CaptureOptions("mlp", against="mlp --active 3"), "--against: --active is not an option of mlp"),
+        (CaptureOptions("mlp", against="mlp --batch x"), "--against: argument --batch: invalid int value"),
+        (CaptureOptions("mlp", against="--mode max-autotune"), "--against: --mode max-autotune needs"),
+        (CaptureOptions("m:f", against="m:f --batch 3"), "--batch is not an option of m:f"),
+        (CaptureOptions(__file__, against="mlp"), "--against does not apply to scripts"),
+        (CaptureOptions("mlp", rounds=3), "--rounds needs --against"),
+        (CaptureOptions("mlp", against="mlp", active=4), "--against records --rounds, not --active steps"),
+        (CaptureOptions("mlp", against="mlp", rounds=1), "--rounds must be at least 2"),
     ],
 )
 def test_refused_in_one_line(options: CaptureOptions, words: str) -> None:
@@ -61,6 +75,9 @@ def test_a_place_that_cannot_be_is_an_error_of_the_disk(
     assert list(tmp_path.iterdir()) == []
 
 
+AGAINST, AGAINST_4 = "64_bf16_warm_eager_against_", "against_matmul_add-batch=4"
+
+
 @pytest.mark.parametrize(
     ("options", "stem"),
     [
@@ -76,6 +93,9 @@ def test_a_place_that_cannot_be_is_an_error_of_the_disk(
         (CaptureOptions("pkg.mod:run", warmup=False), "run_cold"),
         (CaptureOptions("pkg.mod:run", compile=True), "run_compile"),
         (CaptureOptions("pkg.mod:run", compile=True, mode="max-autotune"), "run_compile_max-autotune"),
+        (CaptureOptions("matmul_add", against="matmul_add --compile"), AGAINST + "matmul_add-compile"),
+        (CaptureOptions("matmul_add", {"size": 32}, against="--batch 4"), "32_bf16_warm_eager_" + AGAINST_4),
+        (CaptureOptions("matmul_add", against="m.n:run --dtype fp16"), AGAINST + "m.n.run-dtype=fp16"),
         (CaptureOptions("dir/train.py"), "train"),
         (CaptureOptions("dir/train.py", script_args=("--lr", "0.1"), warmup=False), "train-lr=0.1_cold"),
     ],
@@ -83,6 +103,16 @@ def test_a_place_that_cannot_be_is_an_error_of_the_disk(
 def test_names_of_files(options: CaptureOptions, stem: str) -> None:
     assert options.on("cuda").stem == stem
     assert options.on("cpu").stem == stem.replace("_bf16_", "_fp32_")
+
+
+def test_what_it_takes_turns_with() -> None:
+    a = CaptureOptions("mlp", {"batch": 2}, compile=True, mode="max-autotune", seed=3, against="mlp --seq 4")
+    assert a.other() == CaptureOptions("mlp", {"seq": 4}, seed=3)
+    assert replace(a, against="--seq 4").other() == replace(a, params={"batch": 2, "seq": 4}, against=None)
+    assert replace(a, against="--no-compile").other() == CaptureOptions("mlp", {"batch": 2}, seed=3)
+    other = replace(a, against="pkg.mod:run --compile --dtype fp16").other()
+    assert other == CaptureOptions("pkg.mod:run", compile=True, dtype="fp16", seed=3)
+    assert CaptureOptions("mlp").other() is None
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
@@ -104,6 +134,7 @@ COMMANDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"warmup": False, "wait": 0, "active": 7, "with_stack": True},
     ),
     (__file__, {}, {"script_args": ("--lr", "0.1", "a b"), "device": "cuda:1", "gzip": True, "seed": 3}),
+    ("mlp", {"batch": 2}, {"against": "mlp --batch 4 --compile", "rounds": 20}),
     ("module:function", {}, {"python": "/opt/x y/bin/python", "output": "here", "force": True}),
 ]
 
