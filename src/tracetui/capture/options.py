@@ -255,7 +255,7 @@ class CaptureOptions:
         if given.get("compile") is False:
             options["mode"] = "default"
         options |= {name: given.pop(name) for name in OF_EITHER if name in given}
-        alone = {"against": None, "rounds": CaptureOptions.rounds, "module": False}
+        alone: dict[str, Any] = {"against": None, "rounds": CaptureOptions.rounds, "module": False}
         found = replace(self, target=target, params={**params, **given}, **alone, **options)
         if found.kind not in COMPILED:
             raise OptionError(f"--against takes a built-in workload or module:function; got {target!r}")
