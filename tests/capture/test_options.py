@@ -75,6 +75,7 @@ def test_a_place_that_cannot_be_is_an_error_of_the_disk(
     assert list(tmp_path.iterdir()) == []
 
 
+AGAINST_32 = "against_linear-in-dim=32"
 AGAINST, AGAINST_4 = "64_bf16_warm_eager_against_", "against_matmul_add-batch=4"
 
 
@@ -95,6 +96,10 @@ AGAINST, AGAINST_4 = "64_bf16_warm_eager_against_", "against_matmul_add-batch=4"
         (CaptureOptions("pkg.mod:run", compile=True, mode="max-autotune"), "run_compile_max-autotune"),
         (CaptureOptions("matmul_add", against="matmul_add --compile"), AGAINST + "matmul_add-compile"),
         (CaptureOptions("matmul_add", {"size": 32}, against="--batch 4"), "32_bf16_warm_eager_" + AGAINST_4),
+        (
+            CaptureOptions("linear", {"in_dim": 8}, against="linear"),
+            "1024x8x64_bf16_warm_eager_" + AGAINST_32,
+        ),
         (CaptureOptions("matmul_add", against="m.n:run --dtype fp16"), AGAINST + "m.n.run-dtype=fp16"),
         (CaptureOptions("dir/train.py"), "train"),
         (CaptureOptions("dir/train.py", script_args=("--lr", "0.1"), warmup=False), "train-lr=0.1_cold"),

@@ -124,6 +124,7 @@ def test_json_and_limits(write: Write) -> None:
     assert found["paired"] == {
         "rounds": 5, "median_ns": -200_000, "quartiles_ns": [-210_000, -200_000],
         "range_ns": [-220_000, -100_000], "b_shorter": 5, "clear": True,
+        "predicted_ns": None,
     }  # fmt: skip
     assert found["a"]["name"] == "trace.json, A"
     assert found["b"]["steps"] == [1, 3, 5, 7, 9]

@@ -28,6 +28,8 @@ COMPILED = ("workload", "callable")
 """The kinds of target for torch.compile: a script compiles by itself."""
 OF_EITHER = ("dtype", "compile", "mode")
 """What A and B of one recording have each for itself, besides the target and its own options."""
+OF_BOTH = ("against", "rounds", "predicted", "module")
+"""What the two have together."""
 WARMUP_STEPS = 3
 """Steps run before the profiler starts if `CaptureOptions.warmup` is set."""
 
@@ -109,6 +111,15 @@ class CaptureOptions:
         targets=COMPILED,
         least=2,
     )
+    predicted: float | None = option(
+        None,
+        "how much less B was predicted to take a step",
+        "",
+        "With --against: how much less B was predicted to take a step (1.2ms), to be shown beside.",
+        targets=COMPILED,
+        seconds=True,
+    )
+    """Seconds."""
     record_shapes: bool = option(False, "record the shapes of the inputs", "shapes")
     profile_memory: bool = option(False, "record allocations and frees", "memory")
     with_stack: bool = option(False, "record Python frames", "stacks")
@@ -255,7 +266,7 @@ class CaptureOptions:
         if given.get("compile") is False:
             options["mode"] = "default"
         options |= {name: given.pop(name) for name in OF_EITHER if name in given}
-        alone: dict[str, Any] = {"against": None, "rounds": CaptureOptions.rounds, "module": False}
+        alone: dict[str, Any] = {name: getattr(CaptureOptions, name) for name in OF_BOTH}
         found = replace(self, target=target, params={**params, **given}, **alone, **options)
         if found.kind not in COMPILED:
             raise OptionError(f"--against takes a built-in workload or module:function; got {target!r}")
@@ -314,8 +325,9 @@ class CaptureOptions:
             raise OptionError(f"--counters takes {', '.join(COUNTERS)}; got {', '.join(sorted(unknown))!r}")
         if program and self.against is not None:
             raise OptionError("--against does not apply to scripts, which run once: try module:function")
-        if self.against is None and self.rounds != CaptureOptions.rounds:
-            raise OptionError("--rounds needs --against")
+        for name in ("rounds", "predicted") if self.against is None else ():
+            if getattr(self, name) != getattr(CaptureOptions, name):
+                raise OptionError(f"--{name} needs --against")
         if self.against is not None and self.active != CaptureOptions.active:
             raise OptionError("--against records --rounds, not --active steps")
         if self.mode != "default" and not self.compile:
@@ -373,13 +385,12 @@ class CaptureOptions:
         if self.compile and self.mode != "default":
             parts.append(self.mode)
         if (other := self.other()) is not None:
-            same = self.values().items() if other.target == self.target else ()
-            other = replace(
-                other,
-                params=dict(other.values().items() - same),
-                dtype="auto" if other.dtype == self.dtype else other.dtype,
-            )
-            parts.append("against_" + program_stem(f":{other.folder}", other.own_words()))
+            usual = self if other.target == self.target else replace(other, params={})
+            own = {n: v for n, v in other.values().items() if v is not None and v != usual.values()[n]}
+            words = [word for name, value in own.items() for word in (flag_of(name), str(value))]
+            dtype = "auto" if other.dtype == self.dtype else other.dtype
+            words += replace(other, params={}, dtype=dtype).own_words()
+            parts.append("against_" + program_stem(f":{other.folder}", words))
         rank = launched_rank()
         if rank is not None:
             parts.append(f"rank{rank}")
@@ -392,9 +403,16 @@ class CaptureOptions:
             argv += ["--", *self.script_args]
         return argv
 
-    def own_words(self) -> list[str]:
-        """Those of the arguments that `--against` takes, too."""
-        return self._words([o for o in OPTIONS if o.name in OF_EITHER])
+    def own_words(self, unlike: CaptureOptions | None = None) -> list[str]:
+        """Those of the arguments that `--against` takes, too. A default is named where `unlike` has another
+        value."""
+        words = self._words([o for o in OPTIONS if o.name in OF_EITHER])
+        if unlike is not None and unlike.target == self.target:
+            usual = WORKLOADS[self.target].defaults() if self.kind == "workload" else {}
+            for name, value in self.values().items():
+                if value is not None and value == usual[name] != unlike.values()[name]:
+                    words += [flag_of(name), str(value)]
+        return words
 
     def _words(self, options: Sequence[Option]) -> list[str]:
         argv = []

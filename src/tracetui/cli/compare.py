@@ -4,6 +4,7 @@ from A where one recording has both in turn."""
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -169,6 +170,7 @@ def compare_command(
         return
 
     found: Comparison
+    predicted: float | None = None
     if step is not None:
         found, names = _steps(traces[0], step, against)
     elif baseline is not None:
@@ -181,14 +183,14 @@ def compare_command(
         found = _compared(a, b)
         names = f"baseline {kept.name}: {kept.source}", file_names("", traces[0])[1]
     elif len(traces) == 1:
-        found, names = _in_turn(traces[0])
+        found, names, predicted = _in_turn(traces[0])
     else:
         for path in traces:
             check_exists(path)
         from tracetui.views.compare_text import file_names
 
         found, names = _compared(*map(load_or_exit, traces)), file_names(*traces)
-    _report(found, names, limits, strict, averages, every)
+    _report(found, names, limits, strict, averages, every, predicted)
 
 
 def _compared(a: Trace, b: Trace) -> Comparison:
@@ -198,8 +200,8 @@ def _compared(a: Trace, b: Trace) -> Comparison:
     return compare(Part(a), Part(b))
 
 
-def _in_turn(path: str) -> tuple[Comparison, tuple[str, str]]:
-    """A and B of one trace."""
+def _in_turn(path: str) -> tuple[Comparison, tuple[str, str], float | None]:
+    """A and B of one trace: what differs, what they are called, and how much more B was predicted to take."""
     trace = load_or_exit(path)
     from tracetui.analysis.part import Part
     from tracetui.compare.compare import compare_in_turn
@@ -211,7 +213,20 @@ def _in_turn(path: str) -> tuple[Comparison, tuple[str, str]]:
         need = "give two traces, or one with --step or --baseline"
         raise click.UsageError(f"{error.args[0]}: {need}") from None
     name = file_names("", path)[1]
-    return found, (f"{name}, A", f"{name}, B")
+    from tracetui.core.safe_text import plain
+    from tracetui.tui.capture.form import earlier_options
+
+    options = earlier_options(path)
+    other = options.other() if options is not None else None
+    if options is None or other is None:
+        return found, (f"{name}, A", f"{name}, B"), None
+    sides = ((options, other), (other, options))
+    a, b = (plain(shlex.join([one.target, *one.own_words(unlike)])) for one, unlike in sides)
+    return (
+        found,
+        (f"{name}, {a}", f"{name}, {b}"),
+        None if options.predicted is None else -1e9 * options.predicted,
+    )
 
 
 def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple[str, str]]:
@@ -254,12 +269,13 @@ def _report(
     strict: bool,
     averages: int,
     every: bool,
+    predicted: float | None,
 ) -> None:
     from tracetui.views.compare_text import Report, compare_answer
     from tracetui.views.limits import check_limits, failure
 
     outcomes = check_limits(found, limits, strict)
-    print_answer(compare_answer(Report(found, names, outcomes, averages, every)))
+    print_answer(compare_answer(Report(found, names, outcomes, averages, every, predicted)))
     over = [one for one in outcomes if one.over]
     for one in over:
         click.echo(f"tracetui: {failure(one)}", err=True)

@@ -63,6 +63,15 @@ def whatif_command(trace: str, **options: Any) -> None:
     """Print what each fix would be worth in this recording, by a replay of it.
 
     With options, also how long a step would have taken if all of them were so. A NAME that nothing has stands
-    for all that contain it. Worths are of the whole recording: no forecast of another one.
+    for all that contain it. Worths are of the whole recording: no forecast of another one. Of a capture of a
+    built-in workload, it says which command measures one of them: see "tracetui capture --against".
     """
-    print_view("whatif", load_scope(trace, "whole"), options)
+    from tracetui.cli.measure import commands
+    from tracetui.replay.worths import worths
+    from tracetui.trace import DEVICE_WORK
+    from tracetui.tui.capture.form import earlier_options
+
+    part = load_scope(trace, "whole")
+    on_gpu = bool(part.trace.is_kind(*DEVICE_WORK).any())
+    options["measures"] = commands(earlier_options(trace), worths(part), on_gpu)
+    print_view("whatif", part, options)

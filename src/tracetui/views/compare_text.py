@@ -64,6 +64,8 @@ class Report:
     """Rows of averages in text and Markdown."""
     every: bool = False
     """Whether text and Markdown have all explanations."""
+    predicted: float | None = None
+    """How much longer B was predicted to take than A, of a step, ns."""
 
 
 def file_names(a: str, b: str) -> tuple[str, str]:
@@ -110,6 +112,9 @@ def compare_blocks(report: Report) -> list[Block]:
     why = [_line(*_change(found, one), _text(found, one)) for one in told]
     rests = (rest,) if rest else ()
     answer = (found.answer, *([_sentence(found.mismatch)] if found.mismatch else ()))
+    if report.predicted is not None and found.paired is not None:
+        measured, before = (signed(ns, duration) for ns in (found.paired.median, report.predicted))
+        answer = (*answer, f"Predicted was {before} a step at most; {measured} was measured.")
     return [
         Block("", "", "", (), foot=answer, style="title"),
         Block("", "", "", tuple(names)),
@@ -263,11 +268,11 @@ def compare_json(report: Report) -> Record:
         "explanations": [_explanation_json(comparison, one) for one in comparison.explanations],
         "averages": averages_records(joined, comparison),
         "limits": limits_json(report.outcomes),
-        "paired": _paired_json(comparison.paired) if comparison.paired else None,
+        "paired": _paired_json(comparison.paired, report.predicted) if comparison.paired else None,
     }
 
 
-def _paired_json(found: Paired) -> Record:
+def _paired_json(found: Paired, predicted: float | None) -> Record:
     return {
         "rounds": found.rounds,
         "median_ns": round(found.median),
@@ -275,6 +280,7 @@ def _paired_json(found: Paired) -> Record:
         "range_ns": list(map(round, found.range)),
         "b_shorter": found.b_shorter,
         "clear": found.clear,
+        "predicted_ns": None if predicted is None else round(predicted),
     }
 
 

@@ -55,10 +55,12 @@ def whatif_answer(
     kernel: Sequence[tuple[str, float]] = (),
     no_sync: bool = False,
     overlap: bool = False,
+    measures: Sequence[tuple[Worth, str]] = (),
 ) -> Answer:
     """What each fix is worth; with options, also a step in which all of them are true. `cpu`: how many times
     as fast the CPU is; `without`: names of what is taken out; `kernel`: names, and what part of their time
-    they take. Always of the whole trace. Raises TraceError for a name that nothing has."""
+    they take; `measures`: worths, and the commands that measure them. Always of the whole trace. Raises
+    TraceError for a name that nothing has."""
     notes = () if part.is_whole else ("This is about the whole trace.",)
     part = part.whole
     trace = part.trace
@@ -76,9 +78,9 @@ def whatif_answer(
     muted = worth(part, scenario)[1] if asked else found.muted
     return Answer(
         "whatif",
-        lambda: _json(found, predicted, muted),
-        lambda: _markdown(found, predicted, muted),
-        lambda width: _lines(found, predicted, muted, width),
+        lambda: _json(found, predicted, muted) | {"measures": _measures_json(measures)},
+        lambda: _markdown(found, predicted, muted) + _measures_markdown(measures),
+        lambda width: [*_lines(found, predicted, muted, width), *_measures_lines(measures)],
         lambda data: data["worths"],
         notes,
     )
@@ -123,6 +125,22 @@ def _json(found: Worths, predicted: Range | None, muted: str | None) -> dict[str
         for one in found.each
     ]
     return data
+
+
+def _measures_json(measures: Sequence[tuple[Worth, str]]) -> list[dict[str, Any]]:
+    return [{"kind": one.kind, "name": one.name, "command": command} for one, command in measures]
+
+
+def _measures_markdown(measures: Sequence[tuple[Worth, str]]) -> str:
+    return "".join(f"\nMeasure it ({markdown.cell(_what(one))}): `{text}`\n" for one, text in measures)
+
+
+def _measures_lines(measures: Sequence[tuple[Worth, str]]) -> list[Line]:
+    """One line for each command, uncut: they are copied."""
+    lines: list[Line] = [[], [("Measure it", "title")]] if measures else []
+    for one, command in measures:
+        lines += [[*INDENT, (_what(one), "")], [*INDENT, *INDENT, (command, "accent")]]
+    return lines
 
 
 def _measured(found: Worths) -> str:
