@@ -7,30 +7,27 @@ import shlex
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.compare.test_in_turn import ROUNDS, in_turn
 from tests.conftest import SAMPLES
 
+from tracetui.capture.measure import commands
 from tracetui.capture.options import CaptureOptions
 from tracetui.cli.main import main
-from tracetui.cli.measure import commands
-from tracetui.replay.worths import Worth, Worths
+from tracetui.replay.worths import Worth
 
 pytestmark = pytest.mark.usefixtures("state")
 
-NONE: Any = None
+Row = tuple[str, str, float]
 
 
-def worths(*names: tuple[str, str, float]) -> Worths:
-    each = tuple(Worth(kind, name, ns, None, NONE, None) for kind, name, ns in names)
-    return Worths(10e6, 3, 0.0, 0.0, None, each)
-
-
-def words(options: CaptureOptions, *names: tuple[str, str, float], on_gpu: bool = True) -> list[str]:
-    return [command for _, command in commands(options, worths(*names), on_gpu)]
+def words(options: CaptureOptions | None, *rows: Row, on_gpu: bool = True) -> list[str]:
+    """Of a step of 10 ms."""
+    each = [Worth(kind, name, ns, None, np.zeros(0, np.int64), None) for kind, name, ns in rows]
+    return [command for _, command in commands(options, 10e6, each, on_gpu)]
 
 
 def test_the_option_that_brings_it_about() -> None:
@@ -56,7 +53,7 @@ def test_none_where_no_option_does() -> None:
     assert not words(mlp, ("cause", "graphs", 5e6), on_gpu=False)
     assert not words(CaptureOptions("m:f"), ("cause", "dispatch", 5e6))
     assert not words(CaptureOptions("mlp", against="mlp --compile"), ("cause", "dispatch", 5e6))
-    assert commands(None, worths(("cause", "dispatch", 5e6)), True) == []
+    assert not words(None, ("cause", "dispatch", 5e6))
 
 
 @pytest.mark.parametrize("sample", ["train", "llm_decode"])

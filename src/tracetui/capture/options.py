@@ -104,7 +104,7 @@ class CaptureOptions:
         metavar="TEXT",
     )
     rounds: int = option(
-        8,
+        12,
         "rounds of A and B that are recorded",
         "",
         "With --against: rounds of A and B that are recorded.",

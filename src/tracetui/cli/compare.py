@@ -213,10 +213,10 @@ def _in_turn(path: str) -> tuple[Comparison, tuple[str, str], float | None]:
         need = "give two traces, or one with --step or --baseline"
         raise click.UsageError(f"{error.args[0]}: {need}") from None
     name = file_names("", path)[1]
+    from tracetui.capture.measure import captured_workload
     from tracetui.core.safe_text import plain
-    from tracetui.tui.capture.form import earlier_options
 
-    options = earlier_options(path)
+    options = captured_workload(path)
     other = options.other() if options is not None else None
     if options is None or other is None:
         return found, (f"{name}, A", f"{name}, B"), None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import click
@@ -66,12 +67,7 @@ def whatif_command(trace: str, **options: Any) -> None:
     for all that contain it. Worths are of the whole recording: no forecast of another one. Of a capture of a
     built-in workload, it says which command measures one of them: see "tracetui capture --against".
     """
-    from tracetui.cli.measure import commands
-    from tracetui.replay.worths import worths
-    from tracetui.trace import DEVICE_WORK
-    from tracetui.tui.capture.form import earlier_options
+    from tracetui.capture.measure import captured_workload, commands
 
-    part = load_scope(trace, "whole")
-    on_gpu = bool(part.trace.is_kind(*DEVICE_WORK).any())
-    options["measures"] = commands(earlier_options(trace), worths(part), on_gpu)
-    print_view("whatif", part, options)
+    options["measures"] = partial(commands, captured_workload(trace))
+    print_view("whatif", load_scope(trace, "whole"), options)

@@ -13,7 +13,7 @@ from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64
 
-CONFIDENT = 0.9
+CONFIDENT = 0.95
 """How often the range of the median difference is to hold the true one, where there are rounds enough."""
 
 

@@ -23,7 +23,7 @@ class PaneSpec(NamedTuple):
     fits the trace."""
 
 
-FREE = "ikU"
+FREE = "kU"
 """Letters that no other key has."""
 
 
