@@ -99,7 +99,7 @@ async def test_keys_from_the_settings_work_and_are_in_the_help() -> None:
         await pilot.press("g")
         assert "gap 1 of 2," in screen.footer.message
         await pilot.press("question_mark")
-        await until(pilot, lambda: re.search(r"\bi s +zoom in, out", text(app)) is not None)
+        await until(pilot, lambda: re.search(r"\bk s +zoom in, out", text(app)) is not None)
 
 
 async def test_the_first_opening_says_how_to_move_and_never_again(state: Path) -> None:

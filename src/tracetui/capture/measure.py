@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.files import TRACES
-from tracetui.capture.options import CaptureOptions
+from tracetui.capture.options import OF_EITHER, CaptureOptions
 
 LEAST = 0.02
 """What is worth less than this share of a step is not worth a measurement."""
@@ -42,7 +42,7 @@ def captured_workload(path: str) -> CaptureOptions | None:
         given: dict[str, Any] = json.loads(meta)["options"]
         usual = WORKLOADS[given["target"]].defaults()
         params = {name: value for name, value in given["params"].items() if value != usual[name]}
-        named = ("dtype", "compile", "mode", "against", "rounds", "predicted")
+        named = (*OF_EITHER, "against", "predicted")
         options = {name: given[name] for name in named if name in given}
         found = CaptureOptions(given["target"], params, **options)
         found.check()
@@ -59,9 +59,12 @@ def commands(
     if options is None or options.kind != "workload" or options.against is not None:
         return []
     usual = CaptureOptions(options.target).on("cuda" if on_gpu else "cpu").dtype
-    a = replace(
-        options,
+    a = CaptureOptions(
+        options.target,
+        options.params,
         dtype="auto" if options.dtype == usual else options.dtype,
+        compile=options.compile,
+        mode=options.mode,
         device="auto" if on_gpu else "cpu",
     )
     made: dict[str, tuple[W, str]] = {}

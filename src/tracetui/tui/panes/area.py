@@ -53,8 +53,6 @@ class PaneTabs(LineWidget):
         """`shared`: the panes about all recordings, which come first."""
         super().__init__()
         self.specs = (*keyed(shared), *keyed(PANES))
-        self.untitled = {spec.key for spec in PANES if spec.letter and shared}
-        """The panes whose tabs make room for those about all recordings."""
         """The panes with their keys."""
         self.note = self.needed = ""
         self.counts: dict[str, str] = {}
@@ -77,8 +75,7 @@ class PaneTabs(LineWidget):
         their counts, then stand closer together, then lose their titles: first the longest one, then from the
         right, and in the end all except that of the open one."""
         room = self.size.width - (len(self.needed) + 2 if self.needed else 0)
-        titled = (spec.key for _, spec in self.specs if spec.key not in self.untitled)
-        keys = sorted(titled, key=LONGEST.__eq__)
+        keys = sorted((spec.key for _, spec in self.specs), key=LONGEST.__eq__)
 
         def labels(titled: Sequence[str], counts: bool, close: bool = True) -> list[tuple[str, str]]:
             found: list[tuple[str, str]] = []
