@@ -82,8 +82,8 @@ def test_predicted_beside_measured(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": in_turn(ROUNDS)}))
     (tmp_path / "trace.meta.json").write_text(json.dumps({"options": asdict(options)}))
     said = CliRunner().invoke(main, ["compare", str(tmp_path / "trace.json")], env={"COLUMNS": "200"}).stdout
-    assert "trace.json, train --optimizer plain, 5 steps" in said
-    assert "trace.json, train --optimizer fused, 5 steps" in said
+    assert "A  train --optimizer plain, 5 steps" in said
+    assert "B  train --optimizer fused, 5 steps" in said
     assert "Predicted was -250 µs a step at most; -200 µs was measured." in " ".join(said.split())
     data = json.loads(CliRunner().invoke(main, ["compare", str(tmp_path / "trace.json"), "--json"]).stdout)
     assert data["paired"]["predicted_ns"] == -250_000

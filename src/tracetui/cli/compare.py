@@ -220,13 +220,10 @@ def _in_turn(path: str) -> tuple[Comparison, tuple[str, str], float | None]:
     other = options.other() if options is not None else None
     if options is None or other is None:
         return found, (f"{name}, A", f"{name}, B"), None
+    predicted = None if options.predicted is None else -1e9 * options.predicted
     sides = ((options, other), (other, options))
     a, b = (plain(shlex.join([one.target, *one.own_words(unlike)])) for one, unlike in sides)
-    return (
-        found,
-        (f"{name}, {a}", f"{name}, {b}"),
-        None if options.predicted is None else -1e9 * options.predicted,
-    )
+    return found, (a, b), predicted
 
 
 def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple[str, str]]:
