@@ -6,7 +6,7 @@ The names in `tracetui.__all__`, their attributes and the fields of rows are add
 from __future__ import annotations
 
 import warnings
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -112,6 +112,11 @@ class Part:
             raise KeyError(f"no view {name!r}: expected one of {', '.join(VIEWS)}")
         if name == "steps" and options.get("annotation") and self._part.scope.kind == "step":
             raise ValueError("a step has no steps of its own: ask the whole trace")
+        if name == "whatif":  # views know no captures
+            from tracetui.capture.measure import captured_workload, commands
+
+            captured = captured_workload(self.columns.info.path)
+            options.setdefault("measures", partial(commands, captured))
         return _warned(VIEWS[name].make(self._part, **options))
 
     def __len__(self) -> int:

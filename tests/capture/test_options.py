@@ -4,6 +4,7 @@ import ast
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +19,43 @@ from tracetui.capture.options import OPTIONS, CaptureOptions, OptionError
 from tracetui.core.option import Option
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    (CaptureOptions("mpl"), "no workload 'mpl': choose from matmul_add"),
-    (CaptureOptions("mlp", {"size": 3}), "mlp has no option --size; it has --batch, --seq"),
-    (CaptureOptions("mlp", {"batch": 0}), "--batch must be a number above 0"),
-    (CaptureOptions("mlp", {"kernel": "cuda"}), "--kernel of mlp must be one of eager, liger"),
-    (CaptureOptions("llm", {"heads": 3}), "--dim 512 is not divisible by --heads 3"),
-    (CaptureOptions("llm", {"kv_heads": 3}), "--heads 8 is not divisible by --kv-heads 3"),
-    (CaptureOptions("llm", {"dim": 8, "heads": 8}), "rotary positions need an even number"),
-    (CaptureOptions("mlp", mode="reduce-overhead"), "--mode reduce-overhead needs --compile"),
-    (CaptureOptions("mlp", active=0), "--active must be at least 1"),
-    (CaptureOptions("mlp", wait=-1), "cannot be negative"),
-    (CaptureOptions("mlp", device="gpu"), "--device must be cuda, cuda:N, cpu or xpu"),
-    (CaptureOptions("mlp", dtype="int8"), "--dtype must be one of auto, bf16, fp16, fp32"),
-    (CaptureOptions("mlp", script_args=("x",)), "x: only a script takes arguments"),
-    (CaptureOptions("nothing_here.py"), "no such script: nothing_here.py"),
-    (CaptureOptions("x" * 300 + ".py"), "no such script: xxx"),
-    (CaptureOptions(__file__, compile=True), "call torch.compile in the script"),
-    (CaptureOptions("m:f", {"size": 3}), "--size: only built-in workloads"),
-    (CaptureOptions("../x"), "no workload '../x'"), (CaptureOptions("m:f/../../x"), "no workload")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (CaptureOptions("mpl"), "no workload 'mpl': choose from matmul_add"),
+        (CaptureOptions("mlp", {"size": 3}), "mlp has no option --size; it has --batch, --seq"),
+        (CaptureOptions("mlp", {"batch": 0}), "--batch must be a number above 0"),
+        (CaptureOptions("mlp", {"kernel": "cuda"}), "--kernel of mlp must be one of eager, liger"),
+        (CaptureOptions("llm", {"heads": 3}), "--dim 512 is not divisible by --heads 3"),
+        (CaptureOptions("llm", {"kv_heads": 3}), "--heads 8 is not divisible by --kv-heads 3"),
+        (CaptureOptions("llm", {"dim": 8, "heads": 8}), "rotary positions need an even number"),
+        (CaptureOptions("mlp", mode="reduce-overhead"), "--mode reduce-overhead needs --compile"),
+        (CaptureOptions("mlp", active=0), "--active must be at least 1"),
+        (CaptureOptions("mlp", wait=-1), "cannot be negative"),
+        (CaptureOptions("mlp", device="gpu"), "--device must be cuda, cuda:N, cpu or xpu"),
+        (CaptureOptions("mlp", dtype="int8"), "--dtype must be one of auto, bf16, fp16, fp32"),
+        (CaptureOptions("mlp", script_args=("x",)), "x: only a script takes arguments"),
+        (CaptureOptions("nothing_here.py"), "no such script: nothing_here.py"),
+        (CaptureOptions("x" * 300 + ".py"), "no such script: xxx"),
+        (CaptureOptions(__file__, compile=True), "call torch.compile in the script"),
+        (CaptureOptions("m:f", {"size": 3}), "--size: only built-in workloads"),
+        (CaptureOptions("../x"), "no workload '../x'"),
+        (CaptureOptions("m:f/../../x"), "no workload"),
+        (CaptureOptions("mlp", against=""), "--against takes a target and its options; got ''"),
+        (CaptureOptions("mlp", against="'"), "--against takes a target and its options"),
+        (CaptureOptions("mlp", against="train.py"), "--against takes a built-in workload or module:function"),
+        (CaptureOptions("mlp", against="mpl"), "--against: no workload 'mpl'"),
+        (CaptureOptions("mlp", against="mlp --size 3"), "--against: --size is not an option of mlp, nor one"),
+        (CaptureOptions("mlp", against="mlp --active 3"), "--against: --active is not an option of mlp"),
+        (CaptureOptions("mlp", against="mlp --batch x"), "--against: argument --batch: invalid int value"),
+        (CaptureOptions("mlp", against="--mode max-autotune"), "--against: --mode max-autotune needs"),
+        (CaptureOptions("m:f", against="m:f --batch 3"), "--batch is not an option of m:f"),
+        (CaptureOptions(__file__, against="mlp"), "--against does not apply to scripts"),
+        (CaptureOptions("mlp", rounds=3), "--rounds needs --against"),
+        (CaptureOptions("mlp", against="mlp", active=4), "--against records --rounds, not --active steps"),
+        (CaptureOptions("mlp", against="mlp", rounds=1), "--rounds must be at least 2"),
+    ],
+)
 def test_refused_in_one_line(options, words):
     with pytest.raises(OptionError) as error:
         options.check()
@@ -53,25 +71,49 @@ def test_a_place_that_cannot_be_is_an_error_of_the_disk(options, tmp_path, monke
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("options", "stem"), [
-    (CaptureOptions("mlp", compile=True), "64x128x768x3072_bf16_warm_compile"),
-    (CaptureOptions("matmul_add", warmup=False), "64_bf16_cold_eager"),
-    (CaptureOptions("matmul_add", {"batch": 8, "size": 16}), "8x16_bf16_warm_eager"),
-    (CaptureOptions("attention", {"backend": "naive"}), "naive_8x16x1024x64_bf16_warm_eager"),
-    (
-        CaptureOptions("linear", compile=True, mode="max-autotune"),
-        "1024x32x64_bf16_warm_compile_max-autotune"
-    ),
-    (CaptureOptions("pkg.mod:Class.run"), "Class.run"),
-    (CaptureOptions("pkg.mod:run", warmup=False), "run_cold"),
-    (CaptureOptions("pkg.mod:run", compile=True), "run_compile"),
-    (CaptureOptions("pkg.mod:run", compile=True, mode="max-autotune"), "run_compile_max-autotune"),
-    (CaptureOptions("dir/train.py"), "train"),
-    (CaptureOptions("dir/train.py", script_args=("--lr", "0.1"), warmup=False), "train-lr=0.1_cold")
-])  # fmt: skip
+AGAINST_32 = "against_linear-in-dim=32"
+AGAINST, AGAINST_4 = "64_bf16_warm_eager_against_", "against_matmul_add-batch=4"
+
+
+@pytest.mark.parametrize(
+    ("options", "stem"),
+    [
+        (CaptureOptions("mlp", compile=True), "64x128x768x3072_bf16_warm_compile"),
+        (CaptureOptions("matmul_add", warmup=False), "64_bf16_cold_eager"),
+        (CaptureOptions("matmul_add", {"batch": 8, "size": 16}), "8x16_bf16_warm_eager"),
+        (CaptureOptions("attention", {"backend": "naive"}), "naive_8x16x1024x64_bf16_warm_eager"),
+        (
+            CaptureOptions("linear", compile=True, mode="max-autotune"),
+            "1024x32x64_bf16_warm_compile_max-autotune",
+        ),
+        (CaptureOptions("pkg.mod:Class.run"), "Class.run"),
+        (CaptureOptions("pkg.mod:run", warmup=False), "run_cold"),
+        (CaptureOptions("pkg.mod:run", compile=True), "run_compile"),
+        (CaptureOptions("pkg.mod:run", compile=True, mode="max-autotune"), "run_compile_max-autotune"),
+        (CaptureOptions("matmul_add", against="matmul_add --compile"), AGAINST + "matmul_add-compile"),
+        (CaptureOptions("matmul_add", {"size": 32}, against="--batch 4"), "32_bf16_warm_eager_" + AGAINST_4),
+        (
+            CaptureOptions("linear", {"in_dim": 8}, against="linear"),
+            "1024x8x64_bf16_warm_eager_" + AGAINST_32,
+        ),
+        (CaptureOptions("matmul_add", against="m.n:run --dtype fp16"), AGAINST + "m.n.run-dtype=fp16"),
+        (CaptureOptions("dir/train.py"), "train"),
+        (CaptureOptions("dir/train.py", script_args=("--lr", "0.1"), warmup=False), "train-lr=0.1_cold"),
+    ],
+)
 def test_names_of_files(options, stem):
     assert options.on("cuda").stem == stem
     assert options.on("cpu").stem == stem.replace("_bf16_", "_fp32_")
+
+
+def test_what_it_takes_turns_with():
+    a = CaptureOptions("mlp", {"batch": 2}, compile=True, mode="max-autotune", seed=3, against="mlp --seq 4")
+    assert a.other() == CaptureOptions("mlp", {"seq": 4}, seed=3)
+    assert replace(a, against="--seq 4").other() == replace(a, params={"batch": 2, "seq": 4}, against=None)
+    assert replace(a, against="--no-compile").other() == CaptureOptions("mlp", {"batch": 2}, seed=3)
+    other = replace(a, against="pkg.mod:run --compile --dtype fp16").other()
+    assert other == CaptureOptions("pkg.mod:run", compile=True, dtype="fp16", seed=3)
+    assert CaptureOptions("mlp").other() is None
 
 
 @pytest.mark.parametrize("device", ["cuda", "cpu"])
@@ -87,12 +129,15 @@ def test_folders():
 COMMANDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("mlp", {}, {}),
     ("mlp", {"batch": 2, "kernel": "liger"}, {"compile": True, "mode": "reduce-overhead", "dtype": "fp32"}),
-    ("llm", {"phase": "decode", "kv_heads": 4}, {
-        "warmup": False, "wait": 0, "active": 7, "with_stack": True
-    }),
+    (
+        "llm",
+        {"phase": "decode", "kv_heads": 4},
+        {"warmup": False, "wait": 0, "active": 7, "with_stack": True},
+    ),
     (__file__, {}, {"script_args": ("--lr", "0.1", "a b"), "device": "cuda:1", "gzip": True, "seed": 3}),
-    ("module:function", {}, {"python": "/opt/x y/bin/python", "output": "here", "force": True})
-]  # fmt: skip
+    ("mlp", {"batch": 2}, {"against": "mlp --batch 4 --compile", "rounds": 20}),
+    ("module:function", {}, {"python": "/opt/x y/bin/python", "output": "here", "force": True}),
+]
 
 
 @pytest.mark.parametrize(("target", "params", "others"), COMMANDS)

@@ -12,10 +12,13 @@ import pytest
 from tests.capture.conftest import SMALL, events_of
 
 from tracetui.analysis.calls.averages import averages
+from tracetui.analysis.part import Part
+from tracetui.analysis.select import names_of
 from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.events import Cancelled, Done, Failed, Phase, Progress, phase_times
 from tracetui.capture.options import CaptureOptions
 from tracetui.capture.run import start
+from tracetui.compare.compare import compare_in_turn
 from tracetui.trace import Kind, load
 
 from . import warm
@@ -168,6 +171,36 @@ def test_compiled(options):
     assert end.result.trace.name == "8_fp32_warm_compile.json"
     assert any(isinstance(e, Progress) and e.phase is Phase.COMPILING for e in capture.events)
     assert any(e["name"].startswith("Torch-Compiled Region") for e in events_of(end.result.trace))
+
+
+def test_two_take_turns(options):
+    end = start(options("mlp", against="--batch 4", rounds=3)).wait()
+    assert isinstance(end, Done), end
+    result = end.result
+    assert result.trace.name == "8x8x8x8_fp32_warm_eager_against_mlp-batch=4.json"
+    assert json.loads(result.meta.read_text())["options"]["against"] == "--batch 4"
+    events = sorted(events_of(result.trace), key=lambda e: e["ts"])
+    turns = [e for e in events if e["cat"] == "user_annotation" and e["name"] in ("A", "B")]
+    assert [e["name"] for e in turns] == ["A", "B"] * 3
+    for turn in turns:
+        over = turn["ts"] + turn["dur"]
+        inside = [e for e in events if turn["ts"] <= e["ts"] < over and e["name"] == "mlp_fwd"]
+        assert len(inside) == 1
+        assert inside[0]["ts"] + inside[0]["dur"] <= over
+
+    found = compare_in_turn(Part(load(str(result.trace))))
+    assert found.paired is not None
+    assert found.paired.rounds == 3
+    for side in (found.a, found.b):
+        assert "aten::gelu" in names_of(side.trace, side.calls)
+
+
+def test_the_other_one_fails(options, tmp_path, monkeypatch):
+    (tmp_path / "two.py").write_text("def a():\n    pass\n\n\ndef b():\n    raise ValueError('no b')\n")
+    monkeypatch.chdir(tmp_path)
+    end = start(options("two:a", against="two:b")).wait()
+    assert isinstance(end, Failed)
+    assert end.message.startswith("two:a against two:b failed: ValueError: no b")
 
 
 def test_an_earlier_capture_stays(options):

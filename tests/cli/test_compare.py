@@ -50,7 +50,7 @@ def test_the_fields_of_json():
         "answer", "same_program", "per_step", "a", "b", "notes", "step_ns", "device_ns", "busy_share",
         "compute_ns", "communication_ns", "copies_ns", "launches", "kernels", "copied_bytes", "cpu_op_ns",
         "peak_allocated_bytes", "peak_reserved_bytes", "idle_by_cause", "machine", "explanations",
-        "averages", "limits",
+        "averages", "limits", "paired",
     ]  # fmt: skip
     for name in ("step_ns", "device_ns", "busy_share", "launches", "kernels", "cpu_op_ns", "compute_ns"):
         metric = found[name]
@@ -198,21 +198,26 @@ def test_a_step_and_the_others():
     assert only["a"]["name"] == "mlp_eager.json.gz, step 2"
 
 
-@pytest.mark.parametrize(("args", "said"), [
-    ((EAGER, "--step", "7"), "no step 7 in this trace (steps: 2 to 4)"),
-    ((EAGER, "--step", "2", "--against", "9"), "no step 9"),
-    ((EAGER, "--step", "2", "--against", "2"), "cannot be compared with itself"),
-    ((EAGER, "--step", "x"), "not a valid integer"),
-    ((EAGER, COMPILED, "--step", "2"), "--step takes one trace; got 2"),
-    ((EAGER,), "give two traces, or one with --step or --baseline; got 1"), ((), "got 0"),
-    ((EAGER, COMPILED, TRAIN), "got 3"), ((EAGER, "--against", "2"), "--against needs --step"),
-    ((EAGER, "--save"), "--save needs the name of a --baseline"),
-    ((EAGER, "--step", "2", "--baseline", "main"), "use either --step or --baseline"),
-    ((EAGER, "--baseline", "main", "--save", "--fail-over", "step=1%"), "--save compares nothing"),
-    (("--list", EAGER), "--list takes no other arguments"),
-    (("-", "--baseline", "main", "--save"), "not standard input"),
-    ((EAGER, "--baseline", "../x y", "--json", "--markdown"), "either --json or --markdown")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((EAGER, "--step", "7"), "no step 7 in this trace (steps: 2 to 4)"),
+        ((EAGER, "--step", "2", "--against", "9"), "no step 9"),
+        ((EAGER, "--step", "2", "--against", "2"), "cannot be compared with itself"),
+        ((EAGER, "--step", "x"), "not a valid integer"),
+        ((EAGER, COMPILED, "--step", "2"), "--step takes one trace; got 2"),
+        ((EAGER,), "no annotations A and B in turn: give two traces, or one with --step or --baseline"),
+        ((), "got 0"),
+        ((EAGER, COMPILED, TRAIN), "got 3"),
+        ((EAGER, "--against", "2"), "--against needs --step"),
+        ((EAGER, "--save"), "--save needs the name of a --baseline"),
+        ((EAGER, "--step", "2", "--baseline", "main"), "use either --step or --baseline"),
+        ((EAGER, "--baseline", "main", "--save", "--fail-over", "step=1%"), "--save compares nothing"),
+        (("--list", EAGER), "--list takes no other arguments"),
+        (("-", "--baseline", "main", "--save"), "not standard input"),
+        ((EAGER, "--baseline", "../x y", "--json", "--markdown"), "either --json or --markdown"),
+    ],
+)
 def test_wrong_usage_is_said(args, said):
     result = run(*args)
     assert result.exit_code == 2

@@ -503,3 +503,29 @@ async def test_the_other_recording_is_drawn_in_the_same_frame():
         assert screen.area.open is not None
         assert screen.area.open.of == 1
         assert screen.area.open.display
+
+
+async def test_a_and_b_in_turn_are_compared_by_one_key(tmp_path):
+    steps = [slice_event(name, 1000.0 * n, 900.0) for n, name in enumerate("ABABAB")]
+    events = [{**step, "cat": "user_annotation"} for step in steps]
+    events += [
+        {**slice_event("aten::mm", 1000.0 * n + 10, 800.0 - 300 * (n % 2)), "cat": "cpu_op"} for n in range(6)
+    ]
+    async with visit(write_trace(tmp_path / "turns.json", events), "overview", size=USUAL) as (app, pilot, _):
+        alone = screen_of(app)
+        await until(pilot, lambda: "C compares them" in alone.footer.message)
+        await pilot.press("C")
+        pair = await compared(pilot)
+        one, other = pair.navigator.recordings
+        assert one.trace is other.trace
+        comparison = pair.session.comparing.comparison
+        assert comparison is not None
+        assert comparison.paired is not None
+        assert comparison.paired.rounds == 3
+        await pilot.press("t")
+        await until(pilot, lambda: app.screen is alone)
+        await pilot.press("C")
+        await until(pilot, lambda: app.screen is pair)
+        await pilot.press("Q")
+        await until(pilot, lambda: app.screen is alone)
+        assert app.traces == [alone]

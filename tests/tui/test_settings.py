@@ -58,8 +58,8 @@ def test_settings_are_all_optional_and_a_wrong_one_is_named(tmp_path):
     assert load_settings(file) == Settings()
     file.write_text('theme = "light"\nminimum_gap = "5us"\npane = "none"\nframes_per_second = 12\n')
     with file.open("a") as more:
-        more.write('[keys]\nzoom_in = "i"\n')
-    assert load_settings(file) == Settings("light", False, "none", 5000, 12, {"zoom_in": "i"})
+        more.write('[keys]\nzoom_in = "k"\n')
+    assert load_settings(file) == Settings("light", False, "none", 5000, 12, {"zoom_in": "k"})
     assert {parse({"theme": name}).theme for name in ("color-blind", "colour-blind")} == {"color-blind"}
     for wrong, word in (
         ({"colour": 1}, "colour"),
@@ -82,19 +82,19 @@ def test_settings_are_all_optional_and_a_wrong_one_is_named(tmp_path):
 async def test_keys_from_the_settings_work_and_are_in_the_help():
     task = LoadTask(MLP).start()
     task.ended.result(30)
-    app = TracetuiApp(task, Settings(keys={"zoom_in": "i"}, pane="none", minimum_gap=60_000))
+    app = TracetuiApp(task, Settings(keys={"zoom_in": "k"}, pane="none", minimum_gap=60_000))
     async with app.run_test(size=SIZE) as pilot:
         screen = screen_of(app)
         assert screen.area.open is None
         span = screen.navigator.view.span_ns
-        await pilot.press("i")
+        await pilot.press("k")
         assert screen.navigator.view.span_ns < span
         await pilot.press("w")
         assert screen.navigator.view.span_ns < span
         await pilot.press("g")
         assert "gap 1 of 2," in screen.footer.message
         await pilot.press("question_mark")
-        await until(pilot, lambda: re.search(r"\bi s +zoom in, out", text(app)) is not None)
+        await until(pilot, lambda: re.search(r"\bk s +zoom in, out", text(app)) is not None)
 
 
 async def test_the_first_opening_says_how_to_move_and_never_again(state):

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tracetui.capture.catalog import WORKLOADS
 from tracetui.capture.naming import program_stem
@@ -26,6 +26,10 @@ PROGRAMS = ("script", "module")
 """The kinds of target that are a program of the user's own, with steps of its own."""
 COMPILED = ("workload", "callable")
 """The kinds of target for torch.compile: a script compiles by itself."""
+OF_EITHER = ("dtype", "compile", "mode")
+"""What A and B of one recording have each for itself, besides the target and its own options."""
+OF_BOTH = ("against", "rounds", "predicted", "module")
+"""What the two have together."""
 WARMUP_STEPS = 3
 """Steps run before the profiler starts if `CaptureOptions.warmup` is set."""
 
@@ -89,6 +93,33 @@ class CaptureOptions:
         1, "steps it then records and discards", "discard", "Steps it then records and discards.", least=0
     )
     active: int = option(3, "steps it then records", "active", "Steps it then records.", least=1)
+    against: str | None = option(
+        None,
+        "what takes turns with it, in one recording: mlp --compile",
+        "against",
+        "Record two, A and B, step by step in turn in one process: TARGET, and a target with options in "
+        "quotes, 'mlp --compile' (or '--compile': TARGET with that changed). They are then compared.",
+        free=True,
+        targets=COMPILED,
+        metavar="TEXT",
+    )
+    rounds: int = option(
+        12,
+        "rounds of A and B that are recorded",
+        "",
+        "With --against: rounds of A and B that are recorded.",
+        targets=COMPILED,
+        least=2,
+    )
+    predicted: float | None = option(
+        None,
+        "how much less B was predicted to take a step",
+        "",
+        "With --against: how much less B was predicted to take a step (1.2ms), to be shown beside.",
+        targets=COMPILED,
+        seconds=True,
+    )
+    """Seconds."""
     record_shapes: bool = option(False, "record the shapes of the inputs", "shapes")
     profile_memory: bool = option(False, "record allocations and frees", "memory")
     with_stack: bool = option(False, "record Python frames", "stacks")
@@ -217,6 +248,34 @@ class CaptureOptions:
             return self
         return replace(self, dtype="fp32" if device == "cpu" else "bf16")
 
+    def other(self) -> CaptureOptions | None:
+        """What `against` names: B. How it is recorded is as for A. Raises `OptionError`."""
+        if self.against is None:
+            return None
+        try:
+            words = shlex.split(self.against)
+        except ValueError:
+            words = []
+        if not words:
+            raise OptionError(f"--against takes a target and its options; got {self.against!r}")
+        if words[0].startswith("-"):  # the same target, with these options changed
+            target, options, params = self.target, {}, self.params
+        else:
+            target, options, params = words.pop(0), {n: getattr(CaptureOptions, n) for n in OF_EITHER}, {}
+        given = _of_either(target, words)
+        if given.get("compile") is False:
+            options["mode"] = "default"
+        options |= {name: given.pop(name) for name in OF_EITHER if name in given}
+        alone: dict[str, Any] = {name: getattr(CaptureOptions, name) for name in OF_BOTH}
+        found = replace(self, target=target, params={**params, **given}, **alone, **options)
+        if found.kind not in COMPILED:
+            raise OptionError(f"--against takes a built-in workload or module:function; got {target!r}")
+        try:
+            found.check()
+        except OptionError as error:
+            raise OptionError(f"--against: {error}") from None
+        return found
+
     def values(self) -> dict[str, Value]:
         """The workload's own options including defaults. Empty for user code."""
         workload = WORKLOADS.get(self.target)
@@ -264,10 +323,18 @@ class CaptureOptions:
                 raise OptionError(f"{flag_of(name)} needs --profiler cuspy")
         if unknown := set(self.counters.split(",") if self.counters else ()) - set(COUNTERS):
             raise OptionError(f"--counters takes {', '.join(COUNTERS)}; got {', '.join(sorted(unknown))!r}")
+        if program and self.against is not None:
+            raise OptionError("--against does not apply to scripts, which run once: try module:function")
+        for name in ("rounds", "predicted") if self.against is None else ():
+            if getattr(self, name) != getattr(CaptureOptions, name):
+                raise OptionError(f"--{name} needs --against")
+        if self.against is not None and self.active != CaptureOptions.active:
+            raise OptionError("--against records --rounds, not --active steps")
         if self.mode != "default" and not self.compile:
             raise OptionError(f"--mode {self.mode} needs --compile")
         if not re.fullmatch(r"auto|cpu|(cuda|xpu)(:\d+)?", self.device):
             raise OptionError(f"--device must be cuda, cuda:N, cpu or xpu; got {self.device!r}")
+        self.other()
 
     def _check_params(self) -> None:
         workload = WORKLOADS[self.target]
@@ -317,6 +384,13 @@ class CaptureOptions:
             parts += ["compile"] if self.compile else []
         if self.compile and self.mode != "default":
             parts.append(self.mode)
+        if (other := self.other()) is not None:
+            usual = self if other.target == self.target else replace(other, params={})
+            own = {n: v for n, v in other.values().items() if v is not None and v != usual.values()[n]}
+            words = [word for name, value in own.items() for word in (flag_of(name), str(value))]
+            dtype = "auto" if other.dtype == self.dtype else other.dtype
+            words += replace(other, params={}, dtype=dtype).own_words()
+            parts.append("against_" + program_stem(f":{other.folder}", words))
         rank = launched_rank()
         if rank is not None:
             parts.append(f"rank{rank}")
@@ -324,11 +398,28 @@ class CaptureOptions:
 
     def to_argv(self) -> list[str]:
         """Arguments of `tracetui capture` for the same options; defaults are left out."""
-        argv = [self.target]
+        argv = [self.target, *self._words(OPTIONS)]
+        if self.script_args:
+            argv += ["--", *self.script_args]
+        return argv
+
+    def own_words(self, unlike: CaptureOptions | None = None) -> list[str]:
+        """Those of the arguments that `--against` takes, too. A default is named where `unlike` has another
+        value."""
+        words = self._words([o for o in OPTIONS if o.name in OF_EITHER])
+        if unlike is not None and unlike.target == self.target:
+            usual = WORKLOADS[self.target].defaults() if self.kind == "workload" else {}
+            for name, value in self.values().items():
+                if value is not None and value == usual[name] != unlike.values()[name]:
+                    words += [flag_of(name), str(value)]
+        return words
+
+    def _words(self, options: Sequence[Option]) -> list[str]:
+        argv = []
         for name, value in self.params.items():
             if value is not None and value != WORKLOADS[self.target].defaults().get(name):
                 argv += [flag_of(name), str(value)]
-        for o in OPTIONS:
+        for o in options:
             value = getattr(self, o.name)
             if value == o.default:
                 continue
@@ -338,13 +429,33 @@ class CaptureOptions:
                 argv += [o.flag, f"{value:g}s"]
             else:
                 argv += [o.flag, str(value)]
-        if self.script_args:
-            argv += ["--", *self.script_args]
         return argv
 
     def command(self) -> str:
         """The shell command that repeats the capture."""
         return shlex.join(["tracetui", "capture", *self.to_argv()])
+
+
+def _of_either(target: str, words: list[str]) -> dict[str, Any]:
+    """What these words of `--against` set, by name. Raises `OptionError`."""
+    from argparse import SUPPRESS, ArgumentParser, BooleanOptionalAction
+
+    class Words(ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise OptionError(f"--against: {message}")
+
+    parser = Words(add_help=False, allow_abbrev=False, argument_default=SUPPRESS)
+    params = WORKLOADS[target].params if target in WORKLOADS else ()
+    for o in (*params, *(o for o in OPTIONS if o.name in OF_EITHER)):
+        if o.kind == "flag":
+            parser.add_argument(o.flag, dest=o.name, action=BooleanOptionalAction)
+        else:
+            parser.add_argument(o.flag, dest=o.name, type=str if o.choices else int)
+    given, rest = parser.parse_known_args(words)
+    if rest:
+        own = ", ".join(map(flag_of, OF_EITHER))
+        raise OptionError(f"--against: {rest[0]} is not an option of {target}, nor one of {own}")
+    return vars(given)
 
 
 OPTIONS = tuple(

@@ -224,6 +224,7 @@ class Capture:
 
     def _follow(self, child: Child, scratch: Scratch) -> int:
         """Give the child its job and pass on its events until it ends; returns its exit status."""
+        other = self.options.other()
         job = asdict(self.options) | {
             "kind": self.options.kind,
             "params": self.options.values(),
@@ -233,6 +234,14 @@ class Capture:
                 for device in ("cuda", "xpu", "cpu")
                 for options in (self.options.on(device),)
             },
+            "against": None
+            if other is None
+            else {
+                **{name: getattr(other, name) for name in ("target", "kind", "compile", "mode")},
+                "params": other.values(),
+                "dtypes": {device: other.on(device).dtype for device in ("cuda", "xpu", "cpu")},
+            },
+            "active": self.options.active if other is None else self.options.rounds,
             "directory": str(scratch.directory),
             "made": [str(path.absolute()) for path in scratch.made],
         }

@@ -170,7 +170,7 @@ def capture_command(
 
     if not app and not rank:
         with suppress(SystemExit):  # the files are there, even if this cannot be read
-            print_summary(str(result.trace), ascii)
+            print_summary(str(result.trace), ascii, in_turn=options.against is not None)
         if result.table is not None:
             emit("\nFiles written (PyTorch's own table is the .txt):")
     for path in result.files:

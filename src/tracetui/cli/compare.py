@@ -1,8 +1,10 @@
-"""`compare`: what one recording does differently from another, from a baseline, or one step from others."""
+"""`compare`: what one recording does differently from another or from a baseline, one step from others, or B
+from A where one recording has both in turn."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -128,12 +130,14 @@ def compare_command(
 ) -> None:
     """Print what B does differently from A, and what explains it.
 
-    A and B are traces of one program before and after a change. Numbers are medians of their steps. The
+    A and B are traces of one program before and after a change. One file is enough if it has both in turn, as
+    "tracetui capture --against" records them. Numbers are medians of their steps. The
     machine's own speed is separated from what the program does: two recordings of the same program can
     differ by a third on the CPU.
 
     \b
       tracetui compare before.json.gz after.json.gz
+      tracetui compare in_turn.json.gz
       tracetui compare train.json.gz --step 3
       tracetui compare train.json.gz --baseline main --save
       tracetui compare train.json.gz --baseline main --fail-over device=2% --fail-over launches=0
@@ -153,8 +157,8 @@ def compare_command(
     if step is not None and baseline is not None:
         raise click.UsageError("use either --step or --baseline")
     single = "--step" if step is not None else "--baseline" if baseline is not None else ""
-    if len(traces) != (1 if single else 2):
-        need = f"{single} takes one trace" if single else "give two traces, or one with --step or --baseline"
+    if len(traces) not in ((1,) if single else (1, 2)):
+        need = f"{single} takes one trace" if single else "give two traces, or one that has A and B in turn"
         raise click.UsageError(f"{need}; got {len(traces)}")
     if save and (limits or strict):
         raise click.UsageError("--save compares nothing: use it without --fail-over")
@@ -166,6 +170,7 @@ def compare_command(
         return
 
     found: Comparison
+    predicted: float | None = None
     if step is not None:
         found, names = _steps(traces[0], step, against)
     elif baseline is not None:
@@ -177,13 +182,15 @@ def compare_command(
 
         found = _compared(a, b)
         names = f"baseline {kept.name}: {kept.source}", file_names("", traces[0])[1]
+    elif len(traces) == 1:
+        found, names, predicted = _in_turn(traces[0])
     else:
         for path in traces:
             check_exists(path)
         from tracetui.views.compare_text import file_names
 
         found, names = _compared(*map(load_or_exit, traces)), file_names(*traces)
-    _report(found, names, limits, strict, averages, every)
+    _report(found, names, limits, strict, averages, every, predicted)
 
 
 def _compared(a: Trace, b: Trace) -> Comparison:
@@ -191,6 +198,32 @@ def _compared(a: Trace, b: Trace) -> Comparison:
     from tracetui.compare.compare import compare
 
     return compare(Part(a), Part(b))
+
+
+def _in_turn(path: str) -> tuple[Comparison, tuple[str, str], float | None]:
+    """A and B of one trace: what differs, what they are called, and how much more B was predicted to take."""
+    trace = load_or_exit(path)
+    from tracetui.analysis.part import Part
+    from tracetui.compare.compare import compare_in_turn
+    from tracetui.views.compare_text import file_names
+
+    try:
+        found = compare_in_turn(Part(trace))
+    except LookupError as error:
+        need = "give two traces, or one with --step or --baseline"
+        raise click.UsageError(f"{error.args[0]}: {need}") from None
+    name = file_names("", path)[1]
+    from tracetui.capture.measure import captured_workload
+    from tracetui.core.safe_text import plain
+
+    options = captured_workload(path)
+    other = options.other() if options is not None else None
+    if options is None or other is None:
+        return found, (f"{name}, A", f"{name}, B"), None
+    predicted = None if options.predicted is None else -1e9 * options.predicted
+    sides = ((options, other), (other, options))
+    a, b = (plain(shlex.join([one.target, *one.own_words(unlike)])) for one, unlike in sides)
+    return found, (a, b), predicted
 
 
 def _steps(path: str, step: int, against: int | None) -> tuple[Comparison, tuple[str, str]]:
@@ -233,12 +266,13 @@ def _report(
     strict: bool,
     averages: int,
     every: bool,
+    predicted: float | None,
 ) -> None:
     from tracetui.views.compare_text import Report, compare_answer
     from tracetui.views.limits import check_limits, failure
 
     outcomes = check_limits(found, limits, strict)
-    print_answer(compare_answer(Report(found, names, outcomes, averages, every)))
+    print_answer(compare_answer(Report(found, names, outcomes, averages, every, predicted)))
     over = [one for one in outcomes if one.over]
     for one in over:
         click.echo(f"tracetui: {failure(one)}", err=True)

@@ -179,14 +179,15 @@ def _keyboard_from_terminal() -> None:
     sys.__stdin__ = os.fdopen(0, "r", closefd=False)  # type: ignore[misc]
 
 
-def print_summary(path: str, ascii: bool = False, other: str | None = None) -> None:
-    """What `tracetui summary` prints; of two traces, what `tracetui compare` does."""
+def print_summary(path: str, ascii: bool = False, other: str | None = None, in_turn: bool = False) -> None:
+    """What `tracetui summary` prints; of two traces, or of A and B in turn, what `tracetui compare` does."""
     from tracetui.cli.compare import compare_command
     from tracetui.cli.tables import summary_command
 
     if ascii and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="ascii")  # other characters get their ASCII fallback
-    command, paths = (summary_command, [path]) if other is None else (compare_command, [path, other])
+    paths = [path] if other is None else [path, other]
+    command = compare_command if in_turn or other is not None else summary_command
     command.main(args=["--", *paths], prog_name=f"tracetui {command.name}", standalone_mode=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import click
@@ -63,6 +64,10 @@ def whatif_command(trace: str, **options: Any) -> None:
     """Print what each fix would be worth in this recording, by a replay of it.
 
     With options, also how long a step would have taken if all of them were so. A NAME that nothing has stands
-    for all that contain it. Worths are of the whole recording: no forecast of another one.
+    for all that contain it. Worths are of the whole recording: no forecast of another one. Of a capture of a
+    built-in workload, it says which command measures one of them: see "tracetui capture --against".
     """
+    from tracetui.capture.measure import captured_workload, commands
+
+    options["measures"] = partial(commands, captured_workload(trace))
     print_view("whatif", load_scope(trace, "whole"), options)

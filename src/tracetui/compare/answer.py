@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from tracetui.compare.context import ComparisonContext
 from tracetui.compare.explain import outside_of_ops
 from tracetui.compare.model import Explanation
+from tracetui.compare.paired import Paired
 from tracetui.compare.sides import paced_by_device
-from tracetui.core.units import capital, duration, percent, significant
+from tracetui.core.units import capital, duration, percent, signed, significant
 
 MACHINE = 0.02
 """The machine's part is mentioned if it is at least this share of the step."""
@@ -59,6 +60,22 @@ def answer(context: ComparisonContext, found: Sequence[Explanation], same: bool)
         part = f"{sign}{duration(abs(slower))} is the machine, and the rest is within noise"
         return f"{start}{part}{_though(context)}.{_device(context)}"
     return f"{start}within noise{_though(context)}.{_device(context)}"
+
+
+def in_turn(found: Paired, before: float) -> str:
+    """The difference in a step of rounds in which A and B took turns. `before`: A's step, ns."""
+    low, high = (signed(ns, duration) for ns in found.quartiles)
+    half = f"Half of the differences are between {low} and {high}."
+    part = f"{signed(found.median, duration)} ({_part(before, before + found.median)})"
+    if not found.clear:
+        none = f"{found.rounds} rounds of A and B show no clear difference"
+        return f"{none}: {part} a step in the median. {half}"
+    less = found.median < 0
+    rounds = found.b_shorter if less else found.rounds - found.b_shorter
+    how = "less" if less else "more"
+    times = f"the median of {found.rounds} rounds, in {rounds} of which it takes {how}"
+    by = f"{duration(abs(found.median))} {how} a step than A ({_part(before, before + found.median)})"
+    return f"B takes {by}: {times}. {half}"
 
 
 def _sameness(context: ComparisonContext, found: Sequence[Explanation]) -> str:

@@ -12,7 +12,7 @@ from tracetui.analysis.idle.gap_list import gaps_of
 from tracetui.analysis.idle.kinds import communicates
 from tracetui.analysis.part import Part
 from tracetui.analysis.steps.scope import step_table_of
-from tracetui.compare.answer import answer, known
+from tracetui.compare.answer import answer, in_turn, known
 from tracetui.compare.attribution import attribute_calls, attributed, without_loading
 from tracetui.compare.calls import call_tree
 from tracetui.compare.changes import find_changes, otherwise
@@ -24,6 +24,7 @@ from tracetui.compare.merging import merge_changes
 from tracetui.compare.metrics import busy_is_noise, idle_known_of, idle_of, links_of, metrics_of
 from tracetui.compare.model import Comparison, counted_of
 from tracetui.compare.notes import mismatch_warning, notes
+from tracetui.compare.paired import paired, places_in_turn
 from tracetui.compare.repeated_work import as_change, find_repeated_work, give_calls, without
 from tracetui.compare.sides import Side, loads_otherwise, pair_rounds, side_of
 from tracetui.compare.timing import changed_calls, odd_calls, odd_work, resized, stretched
@@ -55,9 +56,13 @@ def compare(a: Part | Side, b: Part | Side) -> Comparison:
         metrics["step_ns"] = replace(step, within_noise=False)
         metrics["busy_share"] = replace(metrics["busy_share"], within_noise=busy_is_noise(metrics))
     strange = mismatch_warning(facts, len(explanations))
+    said, rounds_of = answer(facts, explanations, same_program), paired(a, b)
+    if rounds_of is not None:
+        said = in_turn(rounds_of, step.a or 0.0)
+        metrics["step_ns"] = replace(metrics["step_ns"], within_noise=not rounds_of.clear)
     return Comparison(
         a, b, tuple(rounds), matched.work, matched.calls, metrics, idle, speed.machine, explanations,
-        answer(facts, explanations, same_program), same_program, notes(facts, rounds, strange), strange,
+        said, same_program, notes(facts, rounds, strange), strange, rounds_of,
     )  # fmt: skip
 
 
@@ -69,6 +74,15 @@ def compare_steps(part: Part, step: int, against: int | None = None) -> Comparis
     if not others or not all(0 <= i < count for i in (step, *others)):
         raise IndexError(step)
     return compare(side_of(part, others), side_of(part, [step]))
+
+
+def compare_in_turn(part: Part) -> Comparison:
+    """What B does differently from A in a recording that has both in turn. Raises LookupError, with a message
+    for the user, if it does not."""
+    a, b = places_in_turn(side_of(part))
+    if not len(a):
+        raise LookupError("the trace has no annotations A and B in turn")
+    return compare(side_of(part, a.tolist()), side_of(part, b.tolist()))
 
 
 def _matched(whole: tuple[Side, Side], rounds: Sequence[tuple[int, int]]) -> Matched:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tracetui.compare.match import Matches
+from tracetui.compare.paired import Paired
 from tracetui.compare.sides import Side
 from tracetui.trace.model import I64
 
@@ -132,6 +133,8 @@ class Comparison:
     """What else differs between the recordings, and what was not compared. Safe to show."""
     mismatch: str = ""
     """The note that asks whether this is one program; "" if none does."""
+    paired: Paired | None = None
+    """The differences of the rounds, if A and B are steps of one recording in turn."""
 
     @property
     def counted(self) -> tuple[Side, Side]:

@@ -46,10 +46,11 @@ class Comparing:
 
     def compute(self) -> Compared:
         """Compare the two. Slow: call it in a thread."""
-        from tracetui.compare.compare import compare
+        from tracetui.compare.compare import compare, compare_in_turn
 
         a, b = self._navigator.recordings
-        return compared(compare(a.whole, b.whole))
+        one = a.trace is b.trace  # in which they took turns
+        return compared(compare_in_turn(a.whole) if one else compare(a.whole, b.whole))
 
     def use(self, found: Compared) -> None:
         """Link the events of both and align them at the first matched steps. Show those, unless the user has

@@ -169,9 +169,22 @@ class TracetuiApp(App):
         """Choose a trace to open beside those that are open."""
         self._choose()
 
-    def action_compare_with(self) -> None:
-        """Choose another trace to compare this one with."""
-        self._choose(compare=True)
+    async def action_compare_with(self) -> None:
+        """Choose another trace to compare this one with; or compare A and B, if they took turns in it."""
+        from tracetui.analysis.steps.interleaved import SOURCE
+        from tracetui.analysis.steps.scope import step_table_of
+        from tracetui.session.recording import Recording
+
+        one = self._shown.session.active if self._shown is not None else None
+        if one is None or step_table_of(one.whole).source != SOURCE:
+            self._choose(compare=True)
+            return
+        pairs = (t for t in self.traces if [r.trace for r in t.navigator.recordings] == [one.trace] * 2)
+        pair = next(pairs, None)
+        if pair is not None:
+            await self.switch_mode(mode_of(self, pair))
+        else:
+            await self._show(self._trace_screen([one, Recording(one.trace)]))
 
     def _choose(self, compare: bool = False, found: Sequence[Found] = ()) -> None:
         from tracetui.session.folder import traces_beside

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from tracetui.analysis.steps.scope import step_table_of
 from tracetui.compare.metrics import MACHINE_SHARE
 from tracetui.compare.model import METRICS, Comparison, Explanation, Metric
+from tracetui.compare.paired import Paired
 from tracetui.compare.sides import Side, device_name
 from tracetui.core.cells import fit
 from tracetui.core.safe_text import plain
@@ -63,6 +64,8 @@ class Report:
     """Rows of averages in text and Markdown."""
     every: bool = False
     """Whether text and Markdown have all explanations."""
+    predicted: float | None = None
+    """How much longer B was predicted to take than A, of a step, ns."""
 
 
 def file_names(a: str, b: str) -> tuple[str, str]:
@@ -109,6 +112,9 @@ def compare_blocks(report: Report) -> list[Block]:
     why = [_line(*_change(found, one), _text(found, one)) for one in told]
     rests = (rest,) if rest else ()
     answer = (found.answer, *([_sentence(found.mismatch)] if found.mismatch else ()))
+    if report.predicted is not None and found.paired is not None:
+        measured, before = (signed(ns, duration) for ns in (found.paired.median, report.predicted))
+        answer = (*answer, f"Predicted was {before} a step at most; {measured} was measured.")
     return [
         Block("", "", "", (), foot=answer, style="title"),
         Block("", "", "", tuple(names)),
@@ -262,6 +268,19 @@ def compare_json(report: Report) -> Record:
         "explanations": [_explanation_json(comparison, one) for one in comparison.explanations],
         "averages": averages_records(joined, comparison),
         "limits": limits_json(report.outcomes),
+        "paired": _paired_json(comparison.paired, report.predicted) if comparison.paired else None,
+    }
+
+
+def _paired_json(found: Paired, predicted: float | None) -> Record:
+    return {
+        "rounds": found.rounds,
+        "median_ns": round(found.median),
+        "quartiles_ns": list(map(round, found.quartiles)),
+        "range_ns": list(map(round, found.range)),
+        "b_shorter": found.b_shorter,
+        "clear": found.clear,
+        "predicted_ns": None if predicted is None else round(predicted),
     }
 
 

@@ -81,6 +81,10 @@ def _check(comparison: Comparison, limit: Limit, strict: bool) -> Outcome:
     metric = comparison.metrics[METRICS[limit.name]]
     if metric.a is None or metric.change is None:
         return Outcome(limit, metric.a, metric.b, 0.0, None, True)
+    if (rounds := comparison.paired) is not None and limit.name == "step":  # in a round, the machine cancels
+        counted = rounds.median if strict or rounds.clear else 0.0
+        over = _over(limit, metric.a, counted)
+        return Outcome(limit, metric.a, metric.a + rounds.median, 0.0, counted, over)
     # A slower machine excuses. A faster one accuses nobody: what it hides is an estimate.
     excused = max(0.0, metric.machine)
     counted = metric.change if strict else 0.0 if metric.within_noise else metric.change - excused

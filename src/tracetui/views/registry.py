@@ -158,7 +158,14 @@ _OURS = (
         about="""Of operators and kernels. The work is computed from the recorded shapes (record_shapes=True);
             the time is that of the GPU events.""",
     ),
-    _ours("whatif", "Print what each fix would be worth.", "whatif:whatif_answer"),
+    _ours(
+        "whatif",
+        "Print what each fix would be worth.",
+        "whatif:whatif_answer",
+        pane="what if: what each fix is worth, and what holds a step up",
+        is_document=True,
+        letter="i",
+    ),
 )
 
 

@@ -342,7 +342,7 @@ def source_text(source: str) -> str:
     if source.startswith("ProfilerStep of "):
         rank = source.removeprefix("ProfilerStep of ")
         return f"Steps are those of {rank}; what others do counts where it began."
-    return f"Steps from the {source}." if source.startswith("annotation ") else ""
+    return f"Steps from the {source}." if source.startswith("annotation") else ""
 
 
 def _text_rows(steps: Steps, limit: int) -> list[StepRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tracetui.analysis.names.kernel_names import short_name
@@ -20,6 +20,7 @@ from tracetui.trace.model import I64
 from tracetui.views import markdown
 from tracetui.views.answer import Answer
 from tracetui.views.lines import INDENT, Line, Span, bar, columns, paragraph
+from tracetui.views.whatif_document import documents
 
 SHOWN = 15
 _NAMED = (Kind.CPU_OP, Kind.ANNOTATION, Kind.PYTHON, Kind.RUNTIME, *DEVICE_WORK)
@@ -39,6 +40,9 @@ CAUSES = {
     "overlap": "copies and collectives beside other work",
 }
 KINDS = {"annotation": "CPU time in", "op": "CPU time in", "kernel": "device time of"}
+Measures = Callable[[float, Sequence[Worth], bool], Sequence[tuple[Worth, str]]]
+"""From the median step (ns), the worths, and whether a GPU has worked: what can be measured, and by which
+command."""
 HEAD = "What it is worth in this recording if it takes no time, of a step"
 BACKWARD = "autograd::engine::evaluate_function: "
 ABOUT = (
@@ -55,10 +59,12 @@ def whatif_answer(
     kernel: Sequence[tuple[str, float]] = (),
     no_sync: bool = False,
     overlap: bool = False,
+    measures: Measures | None = None,
 ) -> Answer:
     """What each fix is worth; with options, also a step in which all of them are true. `cpu`: how many times
     as fast the CPU is; `without`: names of what is taken out; `kernel`: names, and what part of their time
-    they take. Always of the whole trace. Raises TraceError for a name that nothing has."""
+    they take; `measures`: finds the commands that measure worths. Always of the whole trace. Raises
+    TraceError for a name that nothing has."""
     notes = () if part.is_whole else ("This is about the whole trace.",)
     part = part.whole
     trace = part.trace
@@ -74,13 +80,17 @@ def whatif_answer(
     found = worths(part)
     predicted = predict(part, scenario) if asked else None
     muted = worth(part, scenario)[1] if asked else found.muted
+    known = [one for one in found.each if one.muted is None]
+    on_gpu = bool(trace.is_kind(*DEVICE_WORK).any())
+    measured = measures(found.step_ns, known, on_gpu) if measures is not None else ()
     return Answer(
         "whatif",
-        lambda: _json(found, predicted, muted),
-        lambda: _markdown(found, predicted, muted),
-        lambda width: _lines(found, predicted, muted, width),
+        lambda: _json(found, predicted, muted) | {"measures": _measures_json(measured)},
+        lambda: _markdown(found, predicted, muted) + _measures_markdown(measured),
+        lambda width: [*_lines(found, predicted, muted, width), *_measures_lines(measured)],
         lambda data: data["worths"],
         notes,
+        documents=lambda: documents(part, found, _reason(found), _what, WHY),
     )
 
 
@@ -125,12 +135,32 @@ def _json(found: Worths, predicted: Range | None, muted: str | None) -> dict[str
     return data
 
 
+def _measures_json(measures: Sequence[tuple[Worth, str]]) -> list[dict[str, Any]]:
+    return [{"kind": one.kind, "name": one.name, "command": command} for one, command in measures]
+
+
+def _measures_markdown(measures: Sequence[tuple[Worth, str]]) -> str:
+    return "".join(f"\nMeasure it ({markdown.cell(_what(one))}): `{text}`\n" for one, text in measures)
+
+
+def _measures_lines(measures: Sequence[tuple[Worth, str]]) -> list[Line]:
+    """One line for each command, uncut: they are copied."""
+    lines: list[Line] = [[], [("Measure it", "title")]] if measures else []
+    for one, command in measures:
+        lines += [[*INDENT, (_what(one), "")], [*INDENT, *INDENT, (command, "accent")]]
+    return lines
+
+
 def _measured(found: Worths) -> str:
     if found.muted == "no_steps":
         return f"The recording takes {duration(found.step_ns)}."
     of = f", the median of {found.steps:,}" if found.steps > 1 else ""
     off = percent(abs(found.reproduction_error), 2)
     return f"A step takes {duration(found.step_ns)} in this recording{of}. The replay is {off} off."
+
+
+def _reason(found: Worths) -> str:
+    return " ".join(filter(None, (_measured(found), _unsure(found.muted), ABOUT)))
 
 
 def _predicted(found: Worths, predicted: Range) -> str:

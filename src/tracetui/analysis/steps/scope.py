@@ -16,6 +16,7 @@ import numpy as np
 from tracetui.analysis.devices import work_of_devices
 from tracetui.analysis.part import NO_STEP, WHOLE, Part, Scope, fact_of_trace
 from tracetui.analysis.select import slices_named
+from tracetui.analysis.steps.interleaved import SOURCE, sides_in_turn
 from tracetui.analysis.steps.step_table import StepTable
 from tracetui.core.columns import counted
 from tracetui.core.copying import replace
@@ -45,7 +46,8 @@ _SOME = 64
 def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
     """The plausible `ProfilerStep#N` annotations, or those named `annotation`, by time.
 
-    If a trace has no `ProfilerStep`, the steps that `step_sources` finds.
+    A and B in turn come first, as `ProfilerStep` may hold one of each. If a trace has neither, the steps that
+    `step_sources` finds.
     """
     if annotation is not None:
         return _annotated(trace, annotation)
@@ -54,7 +56,7 @@ def find_steps(trace: Trace, annotation: str | None = None) -> StepTable:
 
 @cached_on_trace
 def _steps(trace: Trace) -> StepTable:
-    table = _annotated(trace, None)
+    table = _in_turn(trace) or _annotated(trace, None)
     if not len(table):
         from tracetui.analysis.steps.step_sources import find_sources  # most traces have `ProfilerStep`
 
@@ -82,6 +84,14 @@ def _recorded(trace: Trace, table: StepTable) -> StepTable:
     rest = ~((at >= begin) & (at < end))
     others = zip(*(of[rest].tolist() for of in (table.number, table.start, table.end)), strict=True)
     return replace(kept, unrecorded=len(table) - len(kept), others=tuple(others))
+
+
+def _in_turn(trace: Trace) -> StepTable | None:
+    """The steps of A and B, if the trace has them in turn."""
+    at = sides_in_turn(trace)
+    start = trace.start[at]
+    numbers = np.arange(len(at), dtype=np.int64)
+    return StepTable(at, numbers, start, trace.end_of(at), "A, B", SOURCE) if len(at) else None
 
 
 def _annotated(trace: Trace, annotation: str | None) -> StepTable:

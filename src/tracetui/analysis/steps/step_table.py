@@ -21,9 +21,9 @@ class StepTable(Struct, frozen=True):
     name: str
     """`ProfilerStep`, or the annotation that was chosen or found."""
     source: str = ""
-    """Where the steps come from: "ProfilerStep" (in a file of several ranks "ProfilerStep of RANK"),
-    "Optimizer.step", "annotation NAME" (chosen or found), or "repeats" (see `step_sources`); "" if there are
-    none. Safe to show."""
+    """Where the steps come from: "annotations A and B" (see `interleaved`), "ProfilerStep" (in a file of
+    several ranks "ProfilerStep of RANK"), "Optimizer.step", "annotation NAME" (chosen or found), or "repeats"
+    (see `step_sources`); "" if there are none. Safe to show."""
     unrecorded: int = 0
     """How many steps before or after these have no recorded device work."""
     others: tuple[tuple[int, int, int], ...] = ()

@@ -6,6 +6,7 @@ import asyncio
 import faulthandler
 import importlib
 import inspect
+import itertools
 import os
 import signal
 import sys
@@ -76,13 +77,38 @@ def capture(job: Job, channel: Channel) -> None:
     channel.phase("device", name if device.type == "cpu" else f"{device}, {name}")
     torch.manual_seed(job["seed"])
     step = _build(job, device)
+    other = job["against"]
+    if other is not None:
+        torch.manual_seed(job["seed"])
+        b = _build(job | other | {"dtype": other["dtypes"][device.type]}, device)
+        step = _in_turn(step, b, device)
+        job["target"] += f" against {other['target']}"  # what errors name
+        for name in ("warmup_steps", "wait", "schedule_warmup", "active"):
+            job[name] *= 2
     choose(job, device.type, channel)
-    compiled = job["mode"] if job["compile"] else None
+    compiled = next((one["mode"] for one in (job, other) if one is not None and one["compile"]), None)
     prof = record_steps(job, device, step, channel, compiled)
     written = write_files(prof, job, device.type, channel)
     flush()
     info = {"profiler": job["profiler"], "steps": written.steps}
     channel.publish(devices.machine(device) | info, written.files)
+
+
+def _in_turn(a: Callable[[], object], b: Callable[[], object], device: torch.device) -> Callable[[], object]:
+    """A step of A, then one of B, and so on, in annotations of these names. Each ends when its device work
+    has: none of it lies in a step of the other one."""
+    from torch.profiler import record_function
+
+    turns = itertools.cycle((("A", a), ("B", b)))
+
+    def step() -> object:
+        name, function = next(turns)
+        with record_function(name):
+            result = function()
+            devices.synchronize(device)
+        return result
+
+    return step
 
 
 def _build(job: Job, device: torch.device) -> Callable[[], object]:

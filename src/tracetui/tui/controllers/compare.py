@@ -75,6 +75,6 @@ class PairKeys:
             self.context.say(ONCE_MORE)
 
     def _go_on_with(self, of: int) -> None:
-        self.context.screen.post_message(
-            EndComparison(self.context.screen, self.context.navigator.recordings[of])
-        )
+        recordings = self.context.navigator.recordings
+        one = recordings[0] if recordings[0].trace is recordings[1].trace else recordings[of]
+        self.context.screen.post_message(EndComparison(self.context.screen, one))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracetui.analysis.steps.scope import step_table_of
 from tracetui.tui.controllers.panes import PaneKeys
 from tracetui.tui.controllers.screen_context import ScreenContext
 from tracetui.tui.controllers.verdict import VerdictKeys
@@ -11,7 +12,22 @@ class SingleKeys:
     """One trace: its verdict, and the way to a comparison."""
 
     def __init__(self, context: ScreenContext, panes: PaneKeys, verdict: VerdictKeys) -> None:
-        self.context, self.begin = context, verdict.judge
+        self.context, self.verdict = context, verdict
+
+    def begin(self) -> None:
+        """Judge the trace; of one that is a comparison by itself, say so."""
+        part = self.context.session.active.whole
+
+        def look() -> None:
+            from tracetui.analysis.steps.interleaved import SOURCE
+
+            if step_table_of(part).source == SOURCE:
+                self.context.from_thread(
+                    self.context.say, "A and B took turns in this recording: C compares them"
+                )
+
+        self.verdict.judge()
+        self.context.in_thread(look, "turns")
 
     async def action_compare(self) -> None:
         await self.context.screen.run_action("app.compare_with")

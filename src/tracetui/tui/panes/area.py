@@ -101,7 +101,9 @@ class PaneTabs(LineWidget):
         room = self.size.width - sum(len(text) for _, text in labels)
         note = clauses(self.note, room - 2) if room >= 14 else ""
         cut = note != self.note and self.note[len(note) - 1 : len(note)] not in (",", ";", ":")
-        if cut or not note:  # a cut-off "idle 24.947 …" says less than nothing
+        if (
+            cut or len(note) < len(self.needed) or not note
+        ):  # a cut-off "idle 24.947 …" says less than nothing
             note = clip(self.needed, max(0, room - 2))
         segments.append(Segment(cell(f"{note} ", max(0, room), True), tab))
         return Strip(segments).adjust_cell_length(self.size.width, tab)
