@@ -141,20 +141,22 @@ class Terminal:
         x = y = 0
         text = self.written.decode("utf-8", "replace")
         token = re.compile(
-            r"\x1b\[([\d;]*)H|\x1b\[[\d;?<=>$]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|(\r)|(\n)|(.)",
+            r"\x1b\[([\d;]*)H|\x1b\[(\d*)C|\x1b\[[\d;?<=>$]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|(\r)|(\n)|(.)",
             re.S,
         )
         for found in token.finditer(text):
             if found[1] is not None:
                 row, _, column = found[1].partition(";")
                 y, x = int(row or 1) - 1, int(column or 1) - 1
-            elif found[2]:
-                x = 0
+            elif found[2] is not None:
+                x += int(found[2] or 1)
             elif found[3]:
-                y += 1
+                x = 0
             elif found[4]:
+                y += 1
+            elif found[5]:
                 if 0 <= y < self.rows and 0 <= x < self.columns:
-                    cells[y][x] = found[4]
+                    cells[y][x] = found[5]
                 x += 1
         return "\n".join("".join(row).rstrip() for row in cells)
 

@@ -82,7 +82,7 @@ ARENAS = """
 import ctypes, sys, threading
 from tracetui.core import threads
 if sys.argv[2] == "shared":
-    machine.share_free_memory()
+    threads.share_free_memory()
 library = ctypes.CDLL(None)
 library.fopen.restype = library.malloc.restype = ctypes.c_void_p
 barrier = threading.Barrier(4)
@@ -167,9 +167,9 @@ def test_the_cores_that_may_be_used(quota, cores, monkeypatch):
     assert usable_cores() == 1
 
 
-def test_a_process_more_for_every_fifty_megabytes(monkeypatch):
+def test_a_thread_more_for_every_fifty_megabytes(monkeypatch):
     sizes = [0, 95 * MEGABYTE, 96 * MEGABYTE, 143 * MEGABYTE, 144 * MEGABYTE, 480 * MEGABYTE, 1 << 40]
-    for cores, expected in ((64, [1, 1, 3, 3, 4, 11, 16]), (4, [1, 1, 3, 3, 4, 4, 4]), (1, [1] * 7)):
+    for cores, expected in ((64, [1, 1, 3, 3, 4, 10, 10]), (4, [1, 1, 3, 3, 4, 4, 4]), (1, [1] * 7)):
         monkeypatch.setattr(segments, "usable_cores", lambda cores=cores: cores)
         assert [worth(size) for size in sizes] == expected
 

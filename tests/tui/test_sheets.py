@@ -162,7 +162,9 @@ async def test_a_sheet_in_ascii_and_without_colors(name, monkeypatch):
         await pilot.pause()
         assert text(app).isascii()
         assert name in sheet_lines(app)[0]
-        assert "?" not in sheet_lines(app)[0], "every sign has one that stands for it"
+        assert "?" not in sheet_lines(app)[0].replace("? all keys", ""), (
+            "every sign has one that stands for it"
+        )
         for strip in app.screen._compositor.render_strips():
             for segment in strip:
                 assert segment.style is None or segment.style.color is None or segment.style.color.is_default
@@ -174,7 +176,7 @@ async def test_help_needs_no_scrolling_on_a_usual_screen():
         await pilot.press("question_mark")
         await pilot.pause()
         before = text(app)
-        assert "drag " in before
+        assert "Esc" in before
         assert "█" not in "".join(line[-1] for line in sheet_lines(app))
         await pilot.press("end")
         await pilot.pause()

@@ -420,7 +420,7 @@ def test_the_parts_have_their_texts_in_full_if_the_costs_keep_their_room():
 def test_steps_of_no_length_have_no_part_of_the_longest(tmp_path):
     """Two marks at one time: then there is no longest."""
     *_, found = overviews(Part(trace_of(tmp_path, step(1, 5, 0), step(2, 5, 0), cpu("a", 5, 0))))
-    (steps,) = (block for block in found.more if block.key == "steps")
+    (steps,) = (block for block in found.blocks if block.key == "steps")
     assert [(entry.name, entry.numbers[0], entry.part) for entry in steps.entries] == [
         ("step 1", "0 ns", 0.0), ("step 2", "0 ns", 0.0),
     ]  # fmt: skip

@@ -206,11 +206,14 @@ def blocking_calls(part: Part) -> Iterator[Finding]:
 def _held_up(part: Part) -> int:
     """How long devices are idle because the CPU waited, ns. Not the one that is done while another works on:
     it gets no more work."""
-    causes, sync, devices = verdict_of(part).causes, CAUSES.index("sync"), len(gaps_of(part).devices)
-    if not causes or devices < 2:
+    causes, sync, devices = verdict_of(part).causes, CAUSES.index("sync"), gaps_of(part).devices
+    if not causes or len(devices) < 2:
         return int(causes[sync]) if causes else 0
-    done = np.zeros((devices, len(COLUMNS)), np.int64)
-    done[:, COLUMNS.index("sync")] = [int(cut[event < 0, sync].sum()) for cut, _, event in edges_of(part)]
+    done, last = np.zeros((len(devices), len(COLUMNS)), np.int64), max(device.last for device in devices)
+    done[:, COLUMNS.index("sync")] = [
+        min(int(cut[event < 0, sync].sum()), last - device.last)
+        for device, (cut, _, event) in zip(devices, edges_of(part), strict=True)
+    ]
     return max(0, int(causes[sync]) - int(split_of(part).judged(done).sum()))
 
 

@@ -27,6 +27,8 @@ ops: from here on one op is of medium severity."""
 TOLD_SHARE, MOST_NAMES = 0.1, 3
 HOT_SHARE = 0.3
 """Of the time: an op that takes so much by itself is worth a look."""
+LEAST_NS = 20_000
+"""Less is not worth a finding."""
 SHORT_NS, SHORT_SHARE = 10_000, 0.3
 """PyTorch takes a few microseconds for a call, Python as much: most of such an op is its call."""
 
@@ -112,7 +114,11 @@ def slow_ops(part: Part) -> Iterator[Finding]:
     verdict, work = verdict_of(part), cpu_work_of(part)
     if work is None or (cpu := verdict.cpu) is None or not cpu.thread_ops:
         return
-    if not cpu.top or cpu.top_self < HOT_SHARE * cpu.thread_ops or cpu.ops < HOT_SHARE * cpu.span:
+    if (
+        not cpu.top
+        or cpu.top_self < max(LEAST_NS, HOT_SHARE * cpu.thread_ops)
+        or cpu.ops < HOT_SHARE * cpu.span
+    ):
         return
     trace, (low, high) = part.trace, verdict_window(part)
     at = work.ops[trace.name[work.ops] == trace.names.index(cpu.top)]

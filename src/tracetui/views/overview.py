@@ -77,7 +77,8 @@ def overviews(part: Part) -> Iterator[Document]:
     if some:
         yield _with_fixes(found, some, notices)
         some = fixes(part)
-        found = _with_fixes(found, some, notices)
+        if some:
+            found = _with_fixes(found, some, notices)
         yield found
     devices = _devices(part)
     several = len(devices.entries) > 1
