@@ -479,14 +479,10 @@ class _Fixes:
         time = at.time / self.each
         if fuse:
             fused = 2 * triton > at.time or len(named) < 2
-            bound = f"{rate} of memory's bandwidth" if shares else "limited by memory"
-            why = (
-                f"{bound}, fused already"
-                if 2 * triton > at.time
-                else bound
-                if fused
-                else f"can be fused; {bound}"
-            )
+            bound = f"{rate} of peak bandwidth" if shares else "limited by memory"
+            # Short: beside the bar, 80 columns leave room for 41 cells.
+            why = "" if fused else "can be fused; "
+            why += bound + (", fused already" if 2 * triton > at.time else "")
             advice = UNFUSED if fused else FUSE
             rank = time * (1 - mean if fused else 1)
         else:
