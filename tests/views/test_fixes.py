@@ -66,6 +66,7 @@ def test_an_op_of_the_program_that_is_slow_by_itself_is_what_to_fix(tmp_path: Pa
     part = Part(trace_of(tmp_path, *(event for n in range(6) for event in a_step(n, sleep=100, own=1300))))
     first = fixes(part)[0]
     assert (first.what, first.kind, first.name) == ("SqBackward", "finding", "slow_calls")
+    assert first.why.startswith("each of"), "its name stands beside it"
     assert first.worth_ns == pytest.approx(1_300_000, rel=0.06)
     assert "SqBackward" in first.advice
     assert "autograd.Function" in first.advice

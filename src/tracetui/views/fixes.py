@@ -437,7 +437,7 @@ class _Fixes:
         return Fix(
             _NAMES.get(finding.rule, name), "finding", shown, gain, each,
             min(1.0, shown / max(1, self.length)) if not once else min(1.0, time / max(1, self.part.length)),
-            finding.title, finding.advice, "initialisation" if once else part,
+            finding.title.removeprefix(f"{name}: "), finding.advice, "initialisation" if once else part,
             Target("findings", event=int(longest[0]), said=finding.title), finding.rule,
         )  # fmt: skip
 
